@@ -18,31 +18,35 @@ const (
 	Extra   Disagreement = "extra"   // a row is stored that should not be
 )
 
-// Difference is a row, or a column of a row, that is not stored as the ledger or the transaction history shows it or, if Derived is
-// true, as it follows from other rows. Its JSON form is for scripts.
+// Difference is a row, or a column of a row, that is not stored as the ledger or the transaction history shows it or,
+// if Derived is true, as it follows from other rows. Its JSON form is for scripts.
 type Difference struct {
 	Kind     Disagreement  `json:"kind"`
 	Relation string        `json:"relation"`      // a table
 	Offset   ledger.Offset `json:"ledger_offset"` // 0: the row belongs to no offset
-	Seq      int64         `json:"seq,omitempty"` // of the record of the transaction history that the row belongs to; 0: it belongs to none
-	NodeID   *int32        `json:"node_id"`       // of the row; nil: it has none
-	// Row identifies the row among those of its offset or record, such as "node_id 3, ordinal 0"; empty: there is only one.
+	// of the record of the transaction history that the row belongs to; 0: it belongs to none
+	Seq    int64  `json:"seq,omitempty"`
+	NodeID *int32 `json:"node_id"` // of the row; nil: it has none
+	// Row identifies the row among those of its offset or record, such as "node_id 3, ordinal 0"; empty: there is only
+	// one.
 	Row string `json:"row"`
 	// Since is the offset at which a lifetime begins; Offset is where it ends. 0: the row is none.
 	Since   ledger.Offset `json:"-"`
 	Element bool          `json:"-"` // the row is that of an element of an update; ledger.Update.Elements counts these
 	Derived bool          `json:"-"`
 
-	// If Kind is Altered: the column, and both values as PostgreSQL writes them, nil for NULL. References are resolved; binary
-	// values longer than 64 bytes are given by length and SHA-256.
+	// If Kind is Altered: the column, and both values as PostgreSQL writes them, nil for NULL. References are resolved;
+	// binary values longer than 64 bytes are given by length and SHA-256.
 	Column string  `json:"column,omitempty"`
 	Wanted *string `json:"ledger"` // what should be stored
 	Stored *string `json:"stored"`
-	// Rendering is not nil where nothing is wrong: what differs is an interface view, which the server computes when it is asked.
+	// Rendering is not nil where nothing is wrong: what differs is an interface view, which the server computes when it is
+	// asked.
 	Rendering *Rendering `json:"rendering,omitempty"`
 }
 
-// Rendering says by which package an interface view was computed. nil: the server did not say so, or there is no such view.
+// Rendering says by which package an interface view was computed. nil: the server did not say so, or there is no such
+// view.
 type Rendering struct {
 	Ledger *string `json:"ledger"` // now
 	Stored *string `json:"stored"` // what is stored
@@ -62,8 +66,8 @@ func (r Rendering) String() string {
 	return fmt.Sprintf("rendered otherwise, by %s now and by %s as stored", by(r.Ledger), by(r.Stored))
 }
 
-// Lacking reports that a column is NULL and should have a value. An upgraded participant causes many of these: it shows values that
-// it did not show when the rows were written.
+// Lacking reports that a column is NULL and should have a value. An upgraded participant causes many of these: it shows
+// values that it did not show when the rows were written.
 func (d Difference) Lacking() bool {
 	return d.Kind == Altered && d.Stored == nil && d.Wanted != nil
 }

@@ -23,7 +23,8 @@ const (
 	SealEqual     SealResult = "equal"
 	SealDifferent SealResult = "different"
 	SealNotShown  SealResult = "not_shown" // the source does not show it any more
-	SealPruned    SealResult = "pruned"    // pruned here: of records, the updates that they follow from; of a snapshot, which pruning made, those below it
+	// pruned here: of records, the updates that they follow from; of a snapshot, which pruning made, those below it
+	SealPruned SealResult = "pruned"
 )
 
 // firstDifferences is how many differences a Comparison keeps.

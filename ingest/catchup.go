@@ -11,14 +11,16 @@ import (
 )
 
 const (
-	// The watermark moves over this many events at a time: a contract that is created and archived within one step needs no row.
+	// The watermark moves over this many events at a time: a contract that is created and archived within one step needs
+	// no row.
 	projectEvents = 20_000
-	// At most this many events are fetched and not projected yet. The sink remembers that many; it would have to read more of them back.
+	// At most this many events are fetched and not projected yet. The sink remembers that many; it would have to read more
+	// of them back.
 	unshownEvents = 90_000
 )
 
-// catchUp moves a watermark that is far behind near to the ledger's end: it loads the missing ranges above the watermark, and
-// projects them in order. The loader's goroutine owns its state too.
+// catchUp moves a watermark that is far behind near to the ledger's end: it loads the missing ranges above the
+// watermark, and projects them in order. The loader's goroutine owns its state too.
 type catchUp struct {
 	*updatesRun
 	load  *loader
@@ -39,8 +41,8 @@ type storedRange struct {
 	updates, events int // 0 for a range that was found stored
 }
 
-// newCatchUp returns a catch-up from the watermark to an offset that is not beyond the ledger's end. The ranges in ahead are
-// stored already, and not read again.
+// newCatchUp returns a catch-up from the watermark to an offset that is not beyond the ledger's end. The ranges in
+// ahead are stored already, and not read again.
 func newCatchUp(r *updatesRun, meter *Meter, at, end ledger.Offset, ahead []ledger.Range) *catchUp {
 	c := &catchUp{updatesRun: r, meter: meter, at: at, projected: time.Now()}
 	c.load = &loader{
@@ -96,7 +98,8 @@ func (c *catchUp) extend(ctx context.Context) {
 
 // keep records a range that was written.
 func (c *catchUp) keep(ctx context.Context, stored storedRange) {
-	i, _ := slices.BinarySearchFunc(c.stored, stored.From, func(r storedRange, from ledger.Offset) int { return cmp.Compare(r.From, from) })
+	i, _ := slices.BinarySearchFunc(c.stored, stored.From,
+		func(r storedRange, from ledger.Offset) int { return cmp.Compare(r.From, from) })
 	c.stored = slices.Insert(c.stored, i, stored)
 	c.committed(ctx, stored.updates)
 }

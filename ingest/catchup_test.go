@@ -95,8 +95,8 @@ func (s *scales) writes(write write, slow func() time.Duration) write {
 	}
 }
 
-// Far behind, several windows are fetched at a time, two batches are written at a time, and the watermark moves in large
-// steps.
+// Far behind, several windows are fetched at a time, two batches are written at a time, and the watermark moves in
+// large steps.
 func TestCatchesUpInParallel(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLoop(t, 100_000)
@@ -159,7 +159,8 @@ func TestAWindowThatHangs(t *testing.T) {
 	})
 }
 
-// While one request hangs, what lies below it is written and shown within seconds, though nothing else is under way by then.
+// While one request hangs, what lies below it is written and shown within seconds, though nothing else is under way by
+// then.
 func TestWhatLiesBelowARequestThatHangsIsShown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLoop(t, 10_000)
@@ -444,8 +445,8 @@ func TestAnotherHistoryWhileCatchingUp(t *testing.T) {
 	}
 }
 
-// Whatever fails, before or after it had its effect, however long things take and however the updates lie: in the end every
-// update is there exactly once, in order, and no more was held in memory than is allowed.
+// Whatever fails, before or after it had its effect, however long things take and however the updates lie: in the end
+// every update is there exactly once, in order, and no more was held in memory than is allowed.
 func TestCatchUpExactlyOnceUnderRandomFaults(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "tries many random histories")

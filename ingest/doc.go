@@ -1,15 +1,16 @@
 // Package ingest holds the loops that bring the ledger into the database: updates, the transaction history, and the
 // snapshot that a backfill seeds with. It owns the interfaces it needs and knows no HTTP and no SQL.
 //
-// A loop resumes from what is committed. It retries errors that may pass, with a backoff that every commit resets, and returns
-// the others at once: what an operator must cure (*ledger.Problem), a request that should never have been sent (*ledger.Bug),
-// and an answer that can't be understood (*ledger.DecodeError). After any error it reads its position from the sink again.
+// A loop resumes from what is committed. It retries errors that may pass, with a backoff that every commit resets, and
+// returns the others at once: what an operator must cure (*ledger.Problem), a request that should never have been sent
+// (*ledger.Bug), and an answer that can't be understood (*ledger.DecodeError). After any error it reads its position
+// from the sink again.
 //
-// Retry tries again what failed. eventLoop runs work that does several things at a time, with one goroutine that owns the
-// state: the loader, which reads updates for catching up, the tail and filling in, and the reading of a snapshot.
-// orderedCommits writes concurrently and commits in order. forkCheck detects a participant whose updates are not the stored
-// ones: before anything is read, and whenever another server may have begun to answer.
+// Retry tries again what failed. eventLoop runs work that does several things at a time, with one goroutine that owns
+// the state: the loader, which reads updates for catching up, the tail and filling in, and the reading of a snapshot.
+// orderedCommits writes concurrently and commits in order. forkCheck detects a participant whose updates are not the
+// stored ones: before anything is read, and whenever another server may have begun to answer.
 //
-// Background tasks run beside the updates: look-ups of older contracts, the vetted packages, and the types that packages contain.
-// Their failures are recorded, and never end or delay the stream.
+// Background tasks run beside the updates: look-ups of older contracts, the vetted packages, and the types that
+// packages contain. Their failures are recorded, and never end or delay the stream.
 package ingest

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// eventLoop is one goroutine that owns the state of some work and decides what to start. Requests and transactions run in
-// goroutines of their own, and send it a report, a function that it calls, when they are done.
+// eventLoop is one goroutine that owns the state of some work and decides what to start. Requests and transactions run
+// in goroutines of their own, and send it a report, a function that it calls, when they are done.
 type eventLoop struct {
 	unread error // why nothing more is read; what was read is still written
 	failed error // why nothing more is started at all
@@ -17,9 +17,9 @@ type eventLoop struct {
 	underWay int
 }
 
-// run calls next, which starts what can be started, after each report and every lingerFor, until nothing is under way. It
-// returns when everything that was started has ended. next starts its reads with the context reading, which ends when
-// something fails.
+// run calls next, which starts what can be started, after each report and every lingerFor, until nothing is under way.
+// It returns when everything that was started has ended. next starts its reads with the context reading, which ends
+// when something fails.
 func (l *eventLoop) run(ctx context.Context, next func(reading context.Context)) error {
 	reading, stopReading := context.WithCancel(ctx)
 	defer stopReading()

@@ -12,7 +12,8 @@ import (
 type PageSource interface {
 	// End returns the offset of the last update; 0 if there is none.
 	End() ledger.Offset
-	// Pages reads the updates of a range that does not reach beyond End, in order, as adjacent pages. After an error nothing follows.
+	// Pages reads the updates of a range that does not reach beyond End, in order, as adjacent pages. After an error
+	// nothing follows.
 	Pages(ctx context.Context, r ledger.Range) iter.Seq2[ledger.Page, error]
 }
 
@@ -89,8 +90,8 @@ func (l *loader) pull(ctx context.Context, further bool) (exhausted bool) {
 	return false
 }
 
-// Files is the loop that reads files from the watermark on up to their end, and writes them as catching up does. It is used once. A later
-// run continues where an earlier one ended.
+// Files is the loop that reads files from the watermark on up to their end, and writes them as catching up does. It is
+// used once. A later run continues where an earlier one ended.
 type Files struct {
 	Source PageSource
 	Sink   UpdateSink
@@ -103,8 +104,8 @@ type Files struct {
 	Watch  Watch
 }
 
-// Run works until everything is stored and visible. It returns the watermark. In a new database it begins at the beginning of the ledger.
-// When ctx ends it finishes the transactions under way and returns ctx's error.
+// Run works until everything is stored and visible. It returns the watermark. In a new database it begins at the
+// beginning of the ledger. When ctx ends it finishes the transactions under way and returns ctx's error.
 func (f *Files) Run(ctx context.Context) (at ledger.Offset, err error) {
 	r := updatesRun{
 		Updates: &Updates{Sink: f.Sink, Scope: f.Scope, ParticipantID: f.ParticipantID, Logger: f.Logger, Watch: f.Watch},

@@ -55,8 +55,8 @@ func (f *filePages) updates() (all []ledger.Offset) {
 	return all
 }
 
-// All updates of files are written once and shown in order, whatever is stored already, ahead of the watermark too, and whatever fails;
-// stopped at any place, the next run goes on.
+// All updates of files are written once and shown in order, whatever is stored already, ahead of the watermark too, and
+// whatever fails; stopped at any place, the next run goes on.
 func TestFilesAreReadExactlyOnce(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {

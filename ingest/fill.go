@@ -17,19 +17,20 @@ type FillSink interface {
 	Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error)
 	// Unfilled returns the parts of a range that are not stored, in order.
 	Unfilled(ctx context.Context, r ledger.Range) ([]ledger.Range, error)
-	// Fill stores consecutive pages, all of them or none, and lowers the history floor as far as everything below it is stored
-	// without a gap. Ranges may be filled in any order. It is safe for concurrent use.
+	// Fill stores consecutive pages, all of them or none, and lowers the history floor as far as everything below it is
+	// stored without a gap. Ranges may be filled in any order. It is safe for concurrent use.
 	Fill(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
-	// FillState takes a step towards a lower state floor, where updates are filled in from the beginning of the ledger or from a
-	// snapshot on. It returns the offset that was reached, and the one at which it ends for now.
+	// FillState takes a step towards a lower state floor, where updates are filled in from the beginning of the ledger or
+	// from a snapshot on. It returns the offset that was reached, and the one at which it ends for now.
 	FillState(ctx context.Context) (at, end ledger.Offset, done bool, err error)
 	// EarlierScope returns what is stored in a scope that lacks something of the one in force, in order.
 	EarlierScope(ctx context.Context) ([]ledger.EarlierRange, error)
-	// Refill completes a page's range, which is the upper end of what is stored in an earlier scope, for the scope in force. The page was
-	// read in scope, which shows everything that either of them shows.
+	// Refill completes a page's range, which is the upper end of what is stored in an earlier scope, for the scope in
+	// force. The page was read in scope, which shows everything that either of them shows.
 	Refill(ctx context.Context, scope ledger.Scope, page ledger.Page) error
-	// RefillSnapshot replaces the carried rows of a page of the carried snapshot by those of the page, which follows the first `before`
-	// entries. With the last page the snapshot is of that scope. Refill has completed all updates above before.
+	// RefillSnapshot replaces the carried rows of a page of the carried snapshot by those of the page, which follows the
+	// first `before` entries. With the last page the snapshot is of that scope. Refill has completed all updates above
+	// before.
 	RefillSnapshot(ctx context.Context, scope ledger.Scope, at ledger.Offset, before int64, page ledger.SnapshotPage) error
 }
 
@@ -39,8 +40,8 @@ type ScopedSource interface {
 	SnapshotSource
 }
 
-// Fill is the loop that reads the updates below the history floor, while the indexer continues above. It is used once. A later run
-// continues where an earlier one ended, because it asks what is stored.
+// Fill is the loop that reads the updates below the history floor, while the indexer continues above. It is used once.
+// A later run continues where an earlier one ended, because it asks what is stored.
 type Fill struct {
 	Source      UpdateSource
 	Sink        FillSink
@@ -49,7 +50,8 @@ type Fill struct {
 	To          *ledger.Offset // at most the watermark; nil: up to what is stored
 	PrunedToo   bool           // fill in what an operator pruned too
 	NewestFirst bool           // downwards, so that the history floor goes down with each window
-	// Snapshot, if set, carries a snapshot at From, so that the active contracts are known from there on. Fill sets its offset.
+	// Snapshot, if set, carries a snapshot at From, so that the active contracts are known from there on. Fill sets its
+	// offset.
 	Snapshot *Snapshot
 	// Files, if set, are read first, up to their end. Only what is missing then is requested from Source.
 	Files PageSource
@@ -75,8 +77,9 @@ type Filled struct {
 	Snapshot *ledger.SnapshotProgress
 }
 
-// Run works until the range is filled in, and the state floor lowered if the filled-in updates reach down to the beginning of the
-// ledger or to a snapshot. When ctx ends it finishes the transactions under way and returns ctx's error.
+// Run works until the range is filled in, and the state floor lowered if the filled-in updates reach down to the
+// beginning of the ledger or to a snapshot. When ctx ends it finishes the transactions under way and returns ctx's
+// error.
 func (f *Fill) Run(ctx context.Context) (Filled, error) {
 	r := fillRun{
 		Fill: f, pace: newPace(f.MaxRequests, f.Logger, "backfill"),
@@ -161,7 +164,8 @@ func (r *fillRun) fill(ctx context.Context) error {
 	for _, m := range missing {
 		all += int64(m.To - m.From)
 	}
-	r.Logger.InfoContext(ctx, "filling in history", "stream", "backfill", "after", int64(r.filled.Range.From), "up_to", int64(r.filled.Range.To),
+	r.Logger.InfoContext(ctx, "filling in history", "stream", "backfill", "after", int64(r.filled.Range.From),
+		"up_to", int64(r.filled.Range.To),
 		"missing_offsets", all)
 	meter := NewMeter(r.Logger, ledger.Progress{Stream: "backfill", Unit: "updates", End: all}, r.Progress)
 	defer meter.Idle()
@@ -193,8 +197,9 @@ func (r *fillRun) choose(ctx context.Context, bounds ledger.Bounds) (ledger.Rang
 	if r.To != nil {
 		if *r.To > bounds.Watermark {
 			return chosen, &ledger.Problem{
-				What: fmt.Sprintf("offset %d lies beyond the watermark, %d: what is there `indexer run` reads", *r.To, bounds.Watermark),
-				Do:   fmt.Sprintf("leave --to out, or give it an offset up to %d, where the stored history begins", bounds.Floor),
+				What: fmt.Sprintf("offset %d lies beyond the watermark, %d: what is there `indexer run` reads", *r.To,
+					bounds.Watermark),
+				Do: fmt.Sprintf("leave --to out, or give it an offset up to %d, where the stored history begins", bounds.Floor),
 			}
 		}
 		chosen.To = min(*r.To, bounds.Floor) // everything above the floor is stored
@@ -206,26 +211,31 @@ func (r *fillRun) choose(ctx context.Context, bounds ledger.Bounds) (ledger.Rang
 	if chosen.From = pruned; r.From != nil {
 		chosen.From = *r.From
 	} else if pruned > 0 {
-		r.Logger.WarnContext(ctx, "the participant is pruned: history can be filled in from there on only", "stream", "backfill", "offset", int64(pruned))
+		r.Logger.WarnContext(ctx, "the participant is pruned: history can be filled in from there on only", "stream",
+			"backfill", "offset", int64(pruned))
 	}
 	if !r.PrunedToo && chosen.From < min(bounds.PrunedTo, chosen.To) {
 		if r.From != nil {
 			return chosen, &ledger.Problem{
-				What: fmt.Sprintf("history up to offset %d was pruned (`indexer prune`), and is not brought back by accident", bounds.PrunedTo),
-				Do:   "add --pruned-too to fill it in again, and end the daemon's --retain, which would prune it again",
+				What: fmt.Sprintf("history up to offset %d was pruned (`indexer prune`), and is not brought back by accident",
+					bounds.PrunedTo),
+				Do: "add --pruned-too to fill it in again, and end the daemon's --retain, which would prune it again",
 			}
 		}
-		r.Logger.WarnContext(ctx, "history was pruned: it is filled in after that only", "stream", "backfill", "offset", int64(bounds.PrunedTo))
+		r.Logger.WarnContext(ctx, "history was pruned: it is filled in after that only", "stream", "backfill",
+			"offset", int64(bounds.PrunedTo))
 		chosen.From = bounds.PrunedTo
 	}
 	if chosen.From >= chosen.To {
 		return chosen, nil // nothing is to be read
 	}
 	return chosen, Served{Pruned: pruned}.checkPruned(chosen.From,
-		fmt.Sprintf("give --from an offset of at least %d, or leave it out; or fill in from a participant's replica that still has it", pruned))
+		fmt.Sprintf("give --from an offset of at least %d, or leave it out; or fill in from a participant's replica that "+
+			"still has it", pruned))
 }
 
-// withFillCure replaces the cure of ledger.ErrPruned by the one for a Fill: less can be filled in, and nothing that is stored is lost.
+// withFillCure replaces the cure of ledger.ErrPruned by the one for a Fill: less can be filled in, and nothing that is
+// stored is lost.
 func withFillCure(err error) error {
 	var p *ledger.Problem
 	if !errors.Is(err, ledger.ErrPruned) || !errors.As(err, &p) {
@@ -233,13 +243,13 @@ func withFillCure(err error) error {
 	}
 	return &ledger.Problem{
 		What: p.What, Err: p.Err,
-		Do: "give --from the offset up to which it is pruned, or a later one; or fill in from a participant's replica that still has it; " +
-			"what is stored stays",
+		Do: "give --from the offset up to which it is pruned, or a later one; or fill in from a participant's replica that " +
+			"still has it; what is stored stays",
 	}
 }
 
-// prunedMeanwhile raises the beginning of the range, if From was not given and the participant was pruned since the range was
-// chosen. It reports whether it did.
+// prunedMeanwhile raises the beginning of the range, if From was not given and the participant was pruned since the
+// range was chosen. It reports whether it did.
 func (r *fillRun) prunedMeanwhile(ctx context.Context) bool {
 	if !r.chosen || r.From != nil || ctx.Err() != nil {
 		return false
@@ -248,12 +258,14 @@ func (r *fillRun) prunedMeanwhile(ctx context.Context) bool {
 	if err != nil || pruned <= r.filled.Range.From {
 		return false
 	}
-	r.Logger.WarnContext(ctx, "the participant was pruned: history can be filled in from there on only", "stream", "backfill", "offset", int64(pruned))
+	r.Logger.WarnContext(ctx, "the participant was pruned: history can be filled in from there on only", "stream",
+		"backfill", "offset", int64(pruned))
 	r.filled.Range.From = pruned
 	return true
 }
 
-// lowerStateFloor lowers the state floor, if the stored updates reach down to the beginning of the ledger or to a snapshot.
+// lowerStateFloor lowers the state floor, if the stored updates reach down to the beginning of the ledger or to a
+// snapshot.
 func (r *fillRun) lowerStateFloor(ctx context.Context) error {
 	meter := NewMeter(r.Logger, ledger.Progress{Stream: "backfill", Unit: "offsets"}, r.Progress)
 	defer meter.Idle()

@@ -93,8 +93,9 @@ func (f *fillLoop) filled() (offsets []ledger.Offset) {
 	return offsets
 }
 
-// Whatever fails, before or after it had its effect, however long things take, however the updates lie and whatever was stored
-// before: in the end every update is there exactly once, and no more was held in memory, or asked for, than is allowed.
+// Whatever fails, before or after it had its effect, however long things take, however the updates lie and whatever was
+// stored before: in the end every update is there exactly once, and no more was held in memory, or asked for, than is
+// allowed.
 func TestHistoryIsFilledInExactlyOnceUnderRandomFaults(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -162,7 +163,8 @@ func TestHistoryIsFilledInExactlyOnceUnderRandomFaults(t *testing.T) {
 	})
 }
 
-// History is filled in from where it is asked to begin: whatever is written, next to nothing is missing between there and the end.
+// History is filled in from where it is asked to begin: whatever is written, next to nothing is missing between there
+// and the end.
 func TestHistoryIsFilledInFromOneEnd(t *testing.T) {
 	for name, newestFirst := range map[string]bool{"oldest first": false, "newest first": true} {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,8 @@ func TestTasksFinish(t *testing.T) {
 	})
 }
 
-// What may pass is waited for, what an operator must cure ends the task with the reason, and what the source does not offer is not missing.
+// What may pass is waited for, what an operator must cure ends the task with the reason, and what the source does not
+// offer is not missing.
 func TestTasksThatFailFinish(t *testing.T) {
 	t.Parallel()
 	problem := &ledger.Problem{What: "no right", Do: "grant it"}

@@ -19,8 +19,8 @@ type forkSource interface {
 	Changes() int64
 }
 
-// forkCheck detects a fork: a participant whose updates are not those that are stored, or that were read before. It checks at
-// the beginning, and again while pages are read. All methods but begin are safe for concurrent use.
+// forkCheck detects a fork: a participant whose updates are not those that are stored, or that were read before. It
+// checks at the beginning, and again while pages are read. All methods but begin are safe for concurrent use.
 type forkCheck struct {
 	forkProber
 	changed func() int64 // the source's Changes
@@ -36,7 +36,8 @@ type forkCheck struct {
 	changes int64          // Changes of the source when last and empty were last confirmed
 }
 
-// newForkCheck checks what a source serves. past reads what is stored in the scope in which it was read; nil: the source does.
+// newForkCheck checks what a source serves. past reads what is stored in the scope in which it was read; nil: the
+// source does.
 func newForkCheck(source forkSource, past UpdateReader, stored StoredUpdates, logger *slog.Logger) *forkCheck {
 	if past == nil {
 		past = source
@@ -47,8 +48,8 @@ func newForkCheck(source forkSource, past UpdateReader, stored StoredUpdates, lo
 	}
 }
 
-// begin checks whether the participant has the stored updates, up to the watermark and in the ranges ahead of it. The pages that
-// are accepted from then on must follow these.
+// begin checks whether the participant has the stored updates, up to the watermark and in the ranges ahead of it. The
+// pages that are accepted from then on must follow these.
 func (c *forkCheck) begin(ctx context.Context, at ledger.Offset, ahead []ledger.Range) (err error) {
 	c.changes, c.empty = c.changed(), nil
 	if c.last, err = c.compareLast(ctx, at); err != nil {
@@ -83,8 +84,8 @@ func (c *forkCheck) begin(ctx context.Context, at ledger.Offset, ahead []ledger.
 	return nil
 }
 
-// compareLast checks whether the participant has the last update that is stored up to an offset. It returns that update, if the
-// participant showed it.
+// compareLast checks whether the participant has the last update that is stored up to an offset. It returns that
+// update, if the participant showed it.
 func (c *forkCheck) compareLast(ctx context.Context, at ledger.Offset) (anchor, error) {
 	last, seen, err := c.lookLast(ctx, at)
 	if err != nil {
@@ -108,8 +109,8 @@ func (c *forkCheck) noteUndecided(ctx context.Context, last anchor, why error) {
 		"stream", "updates", "update_id", last.id, "offset", int64(last.offset), "error", why)
 }
 
-// compareContent compares the content of the anchor with what is stored of it. A difference does not mean a fork, because id and
-// offset identify the update. It is logged, and ingestion continues.
+// compareContent compares the content of the anchor with what is stored of it. A difference does not mean a fork,
+// because id and offset identify the update. It is logged, and ingestion continues.
 func (c *forkCheck) compareContent(ctx context.Context, last anchor, update *ledger.Update) error {
 	if c.compared == last.offset {
 		return nil
@@ -133,10 +134,12 @@ func (c *forkCheck) compareContent(ctx context.Context, last anchor, update *led
 	if found.Differences == 0 {
 		return nil
 	}
-	logger := c.logger.With("stream", "updates", "update_id", last.id, "offset", int64(last.offset), "differences", found.Differences,
+	logger := c.logger.With("stream", "updates", "update_id", last.id, "offset", int64(last.offset),
+		"differences", found.Differences,
 		"first", found.First[0].String())
 	if found.Differences == found.Lacking {
-		logger.InfoContext(ctx, "the ledger shows values of the last stored update that it did not show before, as one does whose server "+
+		logger.InfoContext(ctx, "the ledger shows values of the last stored update that it did not show before, as one "+
+			"does whose server "+
 			"was upgraded; `indexer verify --repair` stores them")
 	} else {
 		logger.ErrorContext(ctx, "the last stored update is not stored as the ledger shows it: run `indexer verify --repair`")
@@ -149,10 +152,10 @@ func (c *forkCheck) differences(ctx context.Context, page ledger.Page) (found fi
 	return found, err
 }
 
-// accept accepts a page if it certainly belongs to the same ledger as those before it. began is the value of Changes before the
-// page was requested. If another server may have begun to answer since then, or since the last accepted page, accept asks for
-// the anchor again, and for the end of the page, because either server may have sent it. If they are not there, the error is
-// errForked: the pages accepted before are still stored, and then compared.
+// accept accepts a page if it certainly belongs to the same ledger as those before it. began is the value of Changes
+// before the page was requested. If another server may have begun to answer since then, or since the last accepted
+// page, accept asks for the anchor again, and for the end of the page, because either server may have sent it. If they
+// are not there, the error is errForked: the pages accepted before are still stored, and then compared.
 //
 // Pages are accepted one after the other, so that each is checked against the one before.
 func (c *forkCheck) accept(ctx context.Context, began int64, page *ledger.Page) error {
@@ -173,8 +176,8 @@ func (c *forkCheck) accept(ctx context.Context, began int64, page *ledger.Page) 
 	return nil
 }
 
-// stuck asks for the anchor when the source can't continue, because another server may answer now. It returns nil if there is no
-// fork, or if that can't be decided: then the source's own error says more.
+// stuck asks for the anchor when the source can't continue, because another server may answer now. It returns nil if
+// there is no fork, or if that can't be decided: then the source's own error says more.
 func (c *forkCheck) stuck(ctx context.Context) error {
 	if c.turn.Acquire(ctx, 1) != nil {
 		return nil
@@ -184,8 +187,8 @@ func (c *forkCheck) stuck(ctx context.Context) error {
 	return err
 }
 
-// confirm asks for the anchor if another server may have begun to answer, or if the source is stuck. It returns the source's
-// Changes from before that.
+// confirm asks for the anchor if another server may have begun to answer, or if the source is stuck. It returns the
+// source's Changes from before that.
 func (c *forkCheck) confirm(ctx context.Context, stuck bool) (changes int64, err error) {
 	changes = c.changed()
 	if changes == c.changes && !stuck {
@@ -199,7 +202,8 @@ func (c *forkCheck) confirm(ctx context.Context, stuck bool) (changes int64, err
 		case err != nil:
 			return 0, fmt.Errorf("read the last update, %s at offset %d, again: %w", c.last.id, c.last.offset, err)
 		case seen.verdict == forked:
-			return 0, fmt.Errorf("%w: update %s came at offset %d, and now %s", errForked, c.last.id, c.last.offset, seen.instead)
+			return 0, fmt.Errorf("%w: update %s came at offset %d, and now %s", errForked, c.last.id, c.last.offset,
+				seen.instead)
 		case seen.verdict == forkUnknown && !stuck:
 			c.noteUndecided(ctx, c.last, seen.unknown)
 		}
@@ -238,7 +242,8 @@ func (c *forkCheck) confirmPage(ctx context.Context, page *ledger.Page) error {
 	case err != nil:
 		return fmt.Errorf("read offsets after %d up to %d again: %w", page.From, page.To, err)
 	case seen.verdict == forked:
-		return fmt.Errorf("%w: something else came after offset %d up to %d, and now %s", errForked, page.From, page.To, seen.instead)
+		return fmt.Errorf("%w: something else came after offset %d up to %d, and now %s", errForked, page.From, page.To,
+			seen.instead)
 	}
 	return nil
 }
@@ -258,7 +263,8 @@ func (c *forkCheck) noteAccepted(page *ledger.Page) {
 // noteEmpty records a range in which no update came; only its part above the anchor.
 func (c *forkCheck) noteEmpty(empty ledger.Range) {
 	var kept []ledger.Range
-	i, _ := slices.BinarySearchFunc(c.empty, empty.From, func(e ledger.Range, from ledger.Offset) int { return cmp.Compare(e.From, from) })
+	i, _ := slices.BinarySearchFunc(c.empty, empty.From,
+		func(e ledger.Range, from ledger.Offset) int { return cmp.Compare(e.From, from) })
 	for _, e := range slices.Insert(c.empty, i, empty) {
 		e.From = max(e.From, c.last.offset)
 		switch last := len(kept) - 1; {

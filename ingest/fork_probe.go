@@ -8,9 +8,9 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// A participant that was restored from a backup has the same id as before, and may have continued from there with other updates:
-// a fork. As long as it shows the anchor, the last update that was read, at the same offset, and no update between the anchor
-// and the offset at which reading continues, there is no fork.
+// A participant that was restored from a backup has the same id as before, and may have continued from there with other
+// updates: a fork. As long as it shows the anchor, the last update that was read, at the same offset, and no update
+// between the anchor and the offset at which reading continues, there is no fork.
 
 // anchor is an update that was read before.
 type anchor struct {
@@ -44,8 +44,8 @@ type forkProber struct {
 	stored StoredUpdates
 }
 
-// look asks for an anchor, and for updates above it up to an offset. If a request fails for good, the verdict is forkUnknown:
-// reading on will return the error.
+// look asks for an anchor, and for updates above it up to an offset. If a request fails for good, the verdict is
+// forkUnknown: reading on will return the error.
 func (f forkProber) look(ctx context.Context, last anchor, upTo ledger.Offset) (probe, error) {
 	if last.id != "" {
 		update, _, err := f.source.UpdateOfScope(ctx, last.id)
@@ -68,7 +68,8 @@ func (f forkProber) look(ctx context.Context, last anchor, upTo ledger.Offset) (
 	return f.lookAfter(ctx, s, last.offset, upTo)
 }
 
-// lookLast asks for the last update that is stored up to an offset, and for others up to that offset. A fork is an error.
+// lookLast asks for the last update that is stored up to an offset, and for others up to that offset. A fork is an
+// error.
 func (f forkProber) lookLast(ctx context.Context, at ledger.Offset) (last anchor, seen probe, err error) {
 	if last.offset, last.id, err = f.stored.LastUpdate(ctx, at); err != nil || last.offset == 0 {
 		return last, seen, err
@@ -119,7 +120,8 @@ func (f forkProber) lookAfter(ctx context.Context, s probe, after, upTo ledger.O
 			return probe{}, err
 		case len(page.Updates) > 0:
 			s.verdict, s.other = forked, &page.Updates[0]
-			s.instead = fmt.Sprintf("the ledger has update %s at offset %d, where there was none", page.Updates[0].ID, page.Updates[0].Offset)
+			s.instead = fmt.Sprintf("the ledger has update %s at offset %d, where there was none", page.Updates[0].ID,
+				page.Updates[0].Offset)
 			return s, nil
 		}
 		after = page.To
@@ -127,8 +129,8 @@ func (f forkProber) lookAfter(ctx context.Context, s probe, after, upTo ledger.O
 	return s, nil
 }
 
-// diverged returns the error for a fork. agreed is the last offset in common if the participant shows the anchor; else diverged
-// searches for it below the anchor.
+// diverged returns the error for a fork. agreed is the last offset in common if the participant shows the anchor; else
+// diverged searches for it below the anchor.
 func (f forkProber) diverged(ctx context.Context, last anchor, seen probe, agreed ledger.Offset) error {
 	what := fmt.Sprintf("the ledger has another history than the database: update %s is stored at offset %d, and %s",
 		last.id, last.offset, seen.instead)
@@ -145,27 +147,30 @@ func (f forkProber) diverged(ctx context.Context, last anchor, seen probe, agree
 	return restored(what, agreed)
 }
 
-// restored is the error for a participant that was restored from a backup. agreed is the offset up to which it has the stored
-// updates; 0: it is not known to have any of them.
+// restored is the error for a participant that was restored from a backup. agreed is the offset up to which it has the
+// stored updates; 0: it is not known to have any of them.
 func restored(what string, agreed ledger.Offset) *ledger.Problem {
 	if agreed == 0 {
 		return &ledger.Problem{
 			What: what,
-			Do: "check --ledger-url, or of a network --scan-url; if it leads to the right one, its ledger was created again, or restored from a backup older than " +
-				"what it still shows: `indexer reanchor` says whether the participant has the stored updates at other offsets; where it has none, index it into a " +
-				"new database, seeded with `backfill` (of a network `backfill network`) where it is pruned",
+			Do: "check --ledger-url, or of a network --scan-url; if it leads to the right one, its ledger was created again, " +
+				"or restored from a backup older than what it still shows: `indexer reanchor` says whether the participant has " +
+				"the stored updates at other offsets; where it has none, index it into a new database, seeded with `backfill` " +
+				"(of a network `backfill network`) where it is pruned",
 		}
 	}
 	return &ledger.Problem{
 		What: fmt.Sprintf("%s; the last offset at which they agree is %d", what, agreed),
-		Do: fmt.Sprintf("its server was restored from an older backup: if that is to stay, run `indexer reanchor`, which says what both have and, with --apply, removes "+
-			"everything after the last offset in common from the database, then start the indexer again: it reads on from there. Of a network that is "+
+		Do: fmt.Sprintf("its server was restored from an older backup: if that is to stay, run `indexer reanchor`, which "+
+			"says what both have and, with --apply, removes "+
+			"everything after the last offset in common from the database, then start the indexer again: it reads on from "+
+			"there. Of a network that is "+
 			"`indexer reset --network --to-offset %d --apply`", agreed),
 	}
 }
 
-// lastCommon returns the offset of the last stored update below an offset that the participant has too; 0: none is known. It is
-// a binary search: a fork agrees with the stored updates up to a point, and not after it.
+// lastCommon returns the offset of the last stored update below an offset that the participant has too; 0: none is
+// known. It is a binary search: a fork agrees with the stored updates up to a point, and not after it.
 func (f forkProber) lastCommon(ctx context.Context, differs ledger.Offset) (common ledger.Offset, err error) {
 	// Nothing that is stored after low up to high is known to be common, or to be different but at high.
 	for low, high := ledger.Offset(0), differs; low+1 < high; {

@@ -212,7 +212,8 @@ func TestAServerThatIsAwayIsNotAnotherHistory(t *testing.T) {
 	require.False(t, Lasting(err))
 }
 
-// Where id and offset agree and the content does not, our own database is damaged: that is said once, and no reason to stop.
+// Where id and offset agree and the content does not, our own database is damaged: that is said once, and no reason to
+// stop.
 func TestADamagedUpdateIsNoOtherHistory(t *testing.T) {
 	t.Parallel()
 	stored := chronicleOf("first", 10, 20)

@@ -15,38 +15,41 @@ type UpdateReader interface {
 	// ReadUpdates reads on after an offset, as far as one request brings, at most up to `to`, which is not beyond the
 	// ledger's end.
 	ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error)
-	// UpdateOfScope reads an update by its id, as the stream shows it, and returns it with the answer as the server sent it. The
-	// error is ledger.ErrNotFound if the server does not show it, and ledger.ErrNotOffered if it can't look updates up.
+	// UpdateOfScope reads an update by its id, as the stream shows it, and returns it with the answer as the server sent
+	// it. The error is ledger.ErrNotFound if the server does not show it, and ledger.ErrNotOffered if it can't look
+	// updates up.
 	UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error)
 }
 
 // StoredUpdates is what detecting a fork needs of a database.
 type StoredUpdates interface {
-	// LastUpdate returns the last stored update at or below an offset, projected or not. at is 0 if there is none. The id is empty
-	// if the update had none that could be read.
+	// LastUpdate returns the last stored update at or below an offset, projected or not. at is 0 if there is none. The id
+	// is empty if the update had none that could be read.
 	LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error)
 	// Compare compares what is stored of a page's range with the page. An error of found ends it and is returned.
 	Compare(ctx context.Context, page ledger.Page, found func(findings.Difference) error) error
 }
 
-// CheckLast checks what Updates checks before it reads on: whether a participant has the last update that is stored up to an offset, and no
-// other one up to there. If it has another history, the error is a *ledger.Problem. unknown says why that can't be decided.
+// CheckLast checks what Updates checks before it reads on: whether a participant has the last update that is stored up
+// to an offset, and no other one up to there. If it has another history, the error is a *ledger.Problem. unknown says
+// why that can't be decided.
 func CheckLast(ctx context.Context, source UpdateReader, stored StoredUpdates, at ledger.Offset) (unknown, err error) {
 	f := forkProber{inRanges{source, new(Ranges), slog.New(slog.DiscardHandler)}, stored}
 	_, seen, err := f.lookLast(ctx, at)
 	return seen.unknown, err
 }
 
-// CheckFork checks, before a comparison or repair, whether a participant has the updates that are stored up to an offset. If it
-// has others, the error is a *ledger.Problem with the last offset in common. unknown says why that can't be decided, mostly
-// because the participant was pruned.
+// CheckFork checks, before a comparison or repair, whether a participant has the updates that are stored up to an
+// offset. If it has others, the error is a *ledger.Problem with the last offset in common. unknown says why that can't
+// be decided, mostly because the participant was pruned.
 //
-// empty says that certainly no update is stored between the last update and the offset, so that one that the participant has
-// there proves a fork.
+// empty says that certainly no update is stored between the last update and the offset, so that one that the
+// participant has there proves a fork.
 //
-// The indexer refuses a last update that differs in any way. CheckFork passes one that is only damaged: one that is stored as the
-// participant shows it, except for another id, another offset, or a missing row in updates.
-func CheckFork(ctx context.Context, source UpdateReader, stored StoredUpdates, at ledger.Offset, empty bool) (unknown, err error) {
+// The indexer refuses a last update that differs in any way. CheckFork passes one that is only damaged: one that is
+// stored as the participant shows it, except for another id, another offset, or a missing row in updates.
+func CheckFork(ctx context.Context, source UpdateReader, stored StoredUpdates, at ledger.Offset,
+	empty bool) (unknown, err error) {
 	f := forkProber{source, stored}
 	var last anchor
 	if last.offset, last.id, err = stored.LastUpdate(ctx, at); err != nil {
@@ -84,9 +87,9 @@ func CheckFork(ctx context.Context, source UpdateReader, stored StoredUpdates, a
 	return nil, nil
 }
 
-// onlyDamaged reports whether what is stored at an update's offset is that update, though damaged. An update of a fork may do the
-// same to the same contracts, but never differs in its id only. Rows of events without a row of their update mean that this row
-// was lost.
+// onlyDamaged reports whether what is stored at an update's offset is that update, though damaged. An update of a fork
+// may do the same to the same contracts, but never differs in its id only. Rows of events without a row of their update
+// mean that this row was lost.
 func (f forkProber) onlyDamaged(ctx context.Context, update *ledger.Update) (bool, error) {
 	page := ledger.Page{From: update.Offset - 1, To: update.Offset, Updates: []ledger.Update{*update}}
 	rowLost, altered, lost := false, false, 0
@@ -102,7 +105,8 @@ func (f forkProber) onlyDamaged(ctx context.Context, update *ledger.Update) (boo
 		return nil
 	})
 	if err != nil {
-		return false, fmt.Errorf("compare update %s at offset %d with what is stored there: %w", update.ID, update.Offset, err)
+		return false, fmt.Errorf("compare update %s at offset %d with what is stored there: %w", update.ID, update.Offset,
+			err)
 	}
 	if rowLost {
 		return lost < update.Elements(), nil

@@ -17,8 +17,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// What is stored ahead of the watermark is looked for too: its last update, and nothing where nothing was. To go back to the
-// watermark is enough, or further down if the fork lies below it.
+// What is stored ahead of the watermark is looked for too: its last update, and nothing where nothing was. To go back
+// to the watermark is enough, or further down if the fork lies below it.
 func TestAForkOfWhatIsStoredAheadIsDetected(t *testing.T) {
 	t.Parallel()
 	stored := chronicleOf("first", 10, 20, 30, 40, 50)
@@ -86,8 +86,8 @@ func TestAForkOfWhatIsStoredAheadIsDetected(t *testing.T) {
 	require.Equal(t, []ledger.Range{{From: 50, To: 55}, {From: 60, To: 65}}, r.empty)
 }
 
-// While reading, it is said that the anchor can't be seen any more; not so where that is asked for because reading can't continue,
-// which says more.
+// While reading, it is said that the anchor can't be seen any more; not so where that is asked for because reading
+// can't continue, which says more.
 func TestALandmarkThatCanNotBeSeenWhileReading(t *testing.T) {
 	t.Parallel()
 	shown := chronicleOf("first", 10, 20, 30, 70)
@@ -165,8 +165,8 @@ func TestWhyReadingCanNotGoOnIsSaid(t *testing.T) {
 	}
 }
 
-// Another server that begins to answer while the loop reads is looked at before its page is used. What was read of the one
-// before is stored, and then compared, so that the last common offset is right for it too.
+// Another server that begins to answer while the loop reads is looked at before its page is used. What was read of the
+// one before is stored, and then compared, so that the last common offset is right for it too.
 func TestAnotherHistoryWhileReading(t *testing.T) {
 	for name, c := range map[string]struct{ another, noticed, stuck bool }{
 		"another history":                        {another: true, noticed: true},
@@ -246,8 +246,8 @@ func TestAnotherHistoryWhileReading(t *testing.T) {
 	}
 }
 
-// Of two servers behind one address, another one answers one page only. Look-ups are answered by the first, which has what was
-// read before, so that only reading the page again shows the fork. If the page is right, it is used.
+// Of two servers behind one address, another one answers one page only. Look-ups are answered by the first, which has
+// what was read before, so that only reading the page again shows the fork. If the page is right, it is used.
 func TestAPageOfAnotherServerIsLookedAtAgain(t *testing.T) {
 	const from = 60 // what is before comes from the first
 	for _, near := range []bool{true, false} {
@@ -331,8 +331,8 @@ func renamed(updates []ledger.Update) (same bool) {
 	return false
 }
 
-// Of windows that come in any order, what is empty behind the anchor is remembered as one range where it is one: each costs a
-// request where another server may have begun to answer.
+// Of windows that come in any order, what is empty behind the anchor is remembered as one range where it is one: each
+// costs a request where another server may have begun to answer.
 func TestEmptyWindowsInAnyOrderAreOneRange(t *testing.T) {
 	t.Parallel()
 	r := &forkCheck{last: anchor{offset: 100, id: "a"}}

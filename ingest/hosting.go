@@ -21,7 +21,8 @@ const (
 // HostingSink stores which parties the participant hosts.
 type HostingSink interface {
 	TaskSink
-	// WantedHosting returns parties to ask about, at most limit, and the watermark at which they are asked about. named: see Hosting.
+	// WantedHosting returns parties to ask about, at most limit, and the watermark at which they are asked about. named:
+	// see Hosting.
 	WantedHosting(ctx context.Context, named []string, limit int) (parties []string, at ledger.Offset, err error)
 	// SaveHosting stores whether parties are hosted, as it was asked at a watermark.
 	SaveHosting(ctx context.Context, hosted map[string]bool, at ledger.Offset) error
@@ -29,13 +30,15 @@ type HostingSink interface {
 	ForgetHosting(ctx context.Context, named []string) error
 }
 
-// Hosting is the background task that asks the participant which parties it hosts: of others only some holdings are seen. It is used once.
+// Hosting is the background task that asks the participant which parties it hosts: of others only some holdings are
+// seen. It is used once.
 type Hosting struct {
-	// Hosted returns for each party whether the participant hosts it; parties that it does not know are not in the map. The error is
-	// ledger.ErrNotOffered where the participant does not say.
+	// Hosted returns for each party whether the participant hosts it; parties that it does not know are not in the map.
+	// The error is ledger.ErrNotOffered where the participant does not say.
 	Hosted func(ctx context.Context, parties []string) (map[string]bool, error)
 	Sink   HostingSink
-	Named  []string        // the parties that the scope names; empty: it names none, and whoever holds something is asked about
+	// the parties that the scope names; empty: it names none, and whoever holds something is asked about
+	Named  []string
 	Wake   <-chan struct{} // after a commit
 	Finish <-chan struct{} // see TaskReport
 	Logger *slog.Logger
@@ -55,7 +58,8 @@ func (h *Hosting) Run(ctx context.Context) error {
 			n, err := h.round(ctx)
 			if errors.Is(err, ledger.ErrNotOffered) { // no failure: nobody can mend it who reads with few rights
 				if !said {
-					h.Logger.InfoContext(ctx, "the participant does not say which parties it hosts: sums of holdings are of what is stored, also of parties "+
+					h.Logger.InfoContext(ctx, "the participant does not say which parties it hosts: sums of holdings are of what is "+
+						"stored, also of parties "+
 						"that are hosted elsewhere", "task", TaskHosting, "error", err)
 				}
 				said = true

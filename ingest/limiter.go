@@ -22,8 +22,8 @@ func newLimiter(most int) limiter { return limiter{most: most, allowed: float64(
 
 func (l *limiter) allows(inFlight int) bool { return inFlight < int(l.allowed) }
 
-// answered learns from the duration of an answer. full says that as many requests as allowed were in flight: only then more may
-// be allowed.
+// answered learns from the duration of an answer. full says that as many requests as allowed were in flight: only then
+// more may be allowed.
 func (l *limiter) answered(took time.Duration, full bool) {
 	if l.usual == 0 {
 		l.fastest, l.usual = took, took
@@ -42,14 +42,15 @@ func (l *limiter) answered(took time.Duration, full bool) {
 func (l *limiter) failed() { l.allowed = max(1, l.allowed/2) }
 
 const (
-	// Refusals less than refusedApart after the first one are of the same moment: those requests began before it was known.
+	// Refusals less than refusedApart after the first one are of the same moment: those requests began before it was
+	// known.
 	refusedApart = time.Second
 	// longestSpace is the longest time between the beginnings of two requests.
 	longestSpace = time.Minute
 )
 
-// rate spaces requests for a server that refuses those that come too often, and does not say when to come again: by how many it answered
-// from one refusal to the next. The zero value spaces nothing.
+// rate spaces requests for a server that refuses those that come too often, and does not say when to come again: by how
+// many it answered from one refusal to the next. The zero value spaces nothing.
 type rate struct {
 	every    time.Duration // between the beginnings of two requests
 	next     time.Time     // none begins before

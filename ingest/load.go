@@ -34,15 +34,16 @@ type pace struct {
 
 // newPace allows maxRequests in flight, or DefaultMaxRequests if that is 0. stream is the name for the log.
 func newPace(maxRequests int, logger *slog.Logger, stream string) pace {
-	return pace{retry: Retry{Logger: logger.With("stream", stream)}, limit: newLimiter(cmp.Or(maxRequests, DefaultMaxRequests))}
+	return pace{retry: Retry{Logger: logger.With("stream", stream)},
+		limit: newLimiter(cmp.Or(maxRequests, DefaultMaxRequests))}
 }
 
 // loader reads the ranges of a plan and stores them, several windows at a time:
 //
 //	plan ─ windows → fetch ─ pages → write
 //
-// Windows are requested in the plan's order, arrive in any order, and are written in batches of adjacent pages. The goroutine of
-// run owns all state. The tail uses the loader with one window, and reads its pages itself.
+// Windows are requested in the plan's order, arrive in any order, and are written in batches of adjacent pages. The
+// goroutine of run owns all state. The tail uses the loader with one window, and reads its pages itself.
 type loader struct {
 	eventLoop
 	*pace
@@ -92,8 +93,8 @@ func (l *loader) hold(bytes int64) {
 // resting reports whether nothing is being fetched or written, and nothing waits to be written.
 func (l *loader) resting() bool { return l.fetching == 0 && l.writing == 0 && len(l.pages) == 0 }
 
-// fetch asks for the plan's next windows, as many as the limiter and the memory budget allow. If further is false, only windows
-// below the highest fetched offset are requested. It reports whether the plan is exhausted.
+// fetch asks for the plan's next windows, as many as the limiter and the memory budget allow. If further is false, only
+// windows below the highest fetched offset are requested. It reports whether the plan is exhausted.
 func (l *loader) fetch(ctx context.Context, further bool) (exhausted bool) {
 	if l.feed != nil {
 		return l.pull(ctx, further)
@@ -189,7 +190,8 @@ func (l *loader) arrived(window ledger.Range, room int64, page *ledger.Page, tra
 	l.plan.giveBack(ledger.Range{From: page.To, To: window.To})
 	l.hold(page.Bytes)
 	l.reached = max(l.reached, page.To)
-	i, _ := slices.BinarySearchFunc(l.pages, page, func(f fetched, page *ledger.Page) int { return l.plan.compare(&f.page, page) })
+	i, _ := slices.BinarySearchFunc(l.pages, page,
+		func(f fetched, page *ledger.Page) int { return l.plan.compare(&f.page, page) })
 	f := l.counted(page)
 	f.trail = trail
 	l.pages = slices.Insert(l.pages, i, f)
@@ -234,8 +236,8 @@ func (l *loader) giveUp(from ledger.Offset, err error) {
 	l.plan.cut(from)
 }
 
-// pauseAfter pauses after a request failed that may be repeated. Requests that were in flight with it may fail too: they count as
-// the same failure, but may ask for a longer pause.
+// pauseAfter pauses after a request failed that may be repeated. Requests that were in flight with it may fail too:
+// they count as the same failure, but may ask for a longer pause.
 func (l *loader) pauseAfter(ctx context.Context, err error) {
 	if refusedTooOften(err) {
 		l.rate.tooOften(time.Now())
@@ -277,9 +279,10 @@ func (l *loader) pause(ctx context.Context) {
 	})
 }
 
-// write starts transactions for batches of adjacent pages, in the plan's order. stored is called with a batch when it is
-// committed, or has nothing to commit.
-func (l *loader) write(ctx context.Context, store func(context.Context, ledger.Scope, []ledger.Page) error, stored func(batch)) {
+// write starts transactions for batches of adjacent pages, in the plan's order. stored is called with a batch when it
+// is committed, or has nothing to commit.
+func (l *loader) write(ctx context.Context, store func(context.Context, ledger.Scope, []ledger.Page) error,
+	stored func(batch)) {
 	most := writers
 	if l.ordered {
 		most = 1
@@ -323,7 +326,8 @@ func (l *loader) nextBatch(all bool) (b batch, ok bool) {
 	for first := 0; first < len(l.pages); {
 		b = batch{}
 		next := first
-		for next < len(l.pages) && !b.full() && (next == first || l.plan.follows(&l.pages[next-1].page, &l.pages[next].page)) {
+		for next < len(l.pages) && !b.full() &&
+			(next == first || l.plan.follows(&l.pages[next-1].page, &l.pages[next].page)) {
 			b.take(l.pages[next])
 			next++
 		}

@@ -14,8 +14,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// loads runs a test with each of those who load: it gets a source of a ledger, and a function that loads all of it and returns what
-// was held meanwhile.
+// loads runs a test with each of those who load: it gets a source of a ledger, and a function that loads all of it and
+// returns what was held meanwhile.
 func loads(t *testing.T, test func(t *testing.T, source *fakeSource, history *script, load func() *scales)) {
 	t.Run("catching up", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
@@ -91,7 +91,8 @@ func TestTheQueueIsTold(t *testing.T) {
 	})
 }
 
-// A window that needs more room than was reserved for it waits for that, and is not asked for again and again meanwhile.
+// A window that needs more room than was reserved for it waits for that, and is not asked for again and again
+// meanwhile.
 func TestAWindowThatNeedsMoreRoom(t *testing.T) {
 	loads(t, func(t *testing.T, source *fakeSource, history *script, load func() *scales) {
 		history.pageSize, history.updateBytes = 2000, 2800
@@ -172,8 +173,8 @@ func TestASourceThatIsBusy(t *testing.T) {
 	})
 }
 
-// A server that gives up on ranges that are too wide for it, however little is in them, is asked for less of them at a time,
-// wherever they lie.
+// A server that gives up on ranges that are too wide for it, however little is in them, is asked for less of them at a
+// time, wherever they lie.
 func TestRangesThatAreTooWideAreReadInParts(t *testing.T) {
 	loads(t, func(t *testing.T, source *fakeSource, history *script, load func() *scales) {
 		history.pageSize, history.updateBytes = 2000, 2800
@@ -209,8 +210,8 @@ func TestARangeThatIsTooWideNearTheEndIsReadInParts(t *testing.T) {
 	})
 }
 
-// tooWide has a source give up on ranges of more offsets, when it has worked on them for as long as servers do. The function that
-// it returns reports how often that was.
+// tooWide has a source give up on ranges of more offsets, when it has worked on them for as long as servers do. The
+// function that it returns reports how often that was.
 func tooWide(t *testing.T, source *fakeSource, widest ledger.Offset) (refused func() int) {
 	t.Helper()
 	const mostly = 1000 // or the test would not end

@@ -16,12 +16,12 @@ import (
 const (
 	// The outcomes of this much time are stored together.
 	lookupStretch = time.Second
-	// A contract whose answers are unusable is given up after this many tries, this far apart: a proxy that sends wrong answers
-	// for some minutes must not spoil contracts.
+	// A contract whose answers are unusable is given up after this many tries, this far apart: a proxy that sends wrong
+	// answers for some minutes must not spoil contracts.
 	unusableTries = 5
 	unusableWait  = 5 * time.Minute
-	// About this many contracts with failures are remembered. If as many have unusable answers, no other is asked for until one of them
-	// is given up, or answered.
+	// About this many contracts with failures are remembered. If as many have unusable answers, no other is asked for
+	// until one of them is given up, or answered.
 	mostFailed = 1000
 
 	// The database is asked for wanted look-ups after commits, at most this often,
@@ -33,8 +33,8 @@ const (
 // LookupSource is where contracts are looked up.
 type LookupSource interface {
 	// ContractByID reads a contract that has one of the querying parties as a stakeholder; without querying parties any
-	// contract. Errors: ledger.ErrNotFound; ledger.ErrNotOffered; a *ledger.DecodeError or *UnusableError for an answer that
-	// is unusable for this contract only.
+	// contract. Errors: ledger.ErrNotFound; ledger.ErrNotOffered; a *ledger.DecodeError or *UnusableError for an answer
+	// that is unusable for this contract only.
 	ContractByID(ctx context.Context, contractID string, queryingParties []string) (ledger.Contract, ledger.JSON, error)
 }
 
@@ -123,8 +123,8 @@ type lookupQueue struct {
 	failed map[string]*contractFailures // by contract id, of this run
 }
 
-// contractFailures records the failures of a contract. Contracts with fewer failures come first, so that one that always fails does not
-// delay the others.
+// contractFailures records the failures of a contract. Contracts with fewer failures come first, so that one that
+// always fails does not delay the others.
 type contractFailures struct {
 	failures  int
 	unusable  int       // how many of them were unusable answers
@@ -166,8 +166,9 @@ func (q *lookupQueue) next(ctx context.Context) ([]string, error) {
 	return ids[:min(len(ids), q.batch)], nil
 }
 
-// work looks contracts up until one fails, and stores the outcomes, also when the task has to end meanwhile. Contracts with more
-// failures than the first are put off to the next call, so that outcomes are stored before a request that may take long and fail.
+// work looks contracts up until one fails, and stores the outcomes, also when the task has to end meanwhile. Contracts
+// with more failures than the first are put off to the next call, so that outcomes are stored before a request that may
+// take long and fail.
 func (q *lookupQueue) work(ctx context.Context, ids []string) (putOff bool, err error) {
 	var lookups []ledger.Lookup
 	var failure error
@@ -256,7 +257,8 @@ func (q *lookupQueue) save(ctx context.Context, lookups []ledger.Lookup) error {
 		return nil
 	}
 	if Lasting(err) && lookups[0].Status == ledger.LookupFound {
-		refused := ledger.Lookup{ContractID: lookups[0].ContractID, At: lookups[0].At, Status: ledger.LookupUnusable, Reason: Reason(err)}
+		refused := ledger.Lookup{ContractID: lookups[0].ContractID, At: lookups[0].At, Status: ledger.LookupUnusable,
+			Reason: Reason(err)}
 		q.Logger.WarnContext(ctx, "a contract can't be looked up", "contract_id", refused.ContractID, "error", refused.Reason)
 		return q.save(ctx, []ledger.Lookup{refused})
 	}

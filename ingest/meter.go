@@ -21,8 +21,8 @@ const (
 	longestLeft = 1000 * time.Hour
 )
 
-// Meter measures the progress of a stream's work: it logs a line every ten seconds while there is work, and calls a callback
-// more often. It is safe for concurrent use.
+// Meter measures the progress of a stream's work: it logs a line every ten seconds while there is work, and calls a
+// callback more often. It is safe for concurrent use.
 type Meter struct {
 	logger *slog.Logger
 	report func(ledger.Progress)
@@ -41,8 +41,8 @@ type progressSample struct {
 	position, unitsDone int64
 }
 
-// NewMeter measures work that begins now. start has its Stream, Unit, and, if known, Start and End. report, if not nil, is called
-// about four times a second, one call at a time, and must return quickly.
+// NewMeter measures work that begins now. start has its Stream, Unit, and, if known, Start and End. report, if not nil,
+// is called about four times a second, one call at a time, and must return quickly.
 func NewMeter(logger *slog.Logger, start ledger.Progress, report func(ledger.Progress)) *Meter {
 	m := &Meter{logger: logger, report: report, current: start}
 	m.current.Position = start.Start
@@ -53,13 +53,14 @@ func NewMeter(logger *slog.Logger, start ledger.Progress, report func(ledger.Pro
 // begin starts a new count at the current position.
 func (m *Meter) begin() {
 	now := time.Now()
-	m.current.BeganAt, m.current.Start, m.current.UnitsDone, m.current.Rate, m.current.TimeLeft, m.current.Ended = now, m.current.Position, 0, 0, 0, false
+	m.current.BeganAt, m.current.Start, m.current.UnitsDone, m.current.Rate, m.current.TimeLeft, m.current.Ended = now,
+		m.current.Position, 0, 0, 0, false
 	m.samples = append(m.samples[:0], progressSample{taken: now, position: m.current.Position})
 	m.loggedAt, m.reportedAt, m.fromGenesis = now, time.Time{}, m.current.Stream == "updates" && m.current.Position == 0
 }
 
-// startAt sets the position of the start. A ledger's first update may have any offset (a network's offsets are times), so its distance
-// from offset 0 is no work that was done.
+// startAt sets the position of the start. A ledger's first update may have any offset (a network's offsets are times),
+// so its distance from offset 0 is no work that was done.
 func (m *Meter) startAt(at int64) {
 	m.current.Start = at
 	for i := range m.samples {
@@ -117,13 +118,15 @@ func (m *Meter) measure(now time.Time) {
 	if passed := now.Sub(oldest.taken).Seconds(); passed > 0 {
 		m.current.Rate = float64(m.current.UnitsDone-oldest.unitsDone) / passed
 		m.current.TimeLeft = 0
-		left := float64(m.current.End-m.current.Position) * passed / float64(m.current.Position-oldest.position) // seconds; not a number while nothing moves
+		// seconds; not a number while nothing moves
+		left := float64(m.current.End-m.current.Position) * passed / float64(m.current.Position-oldest.position)
 		if left > 0 && left < longestLeft.Seconds() {
 			m.current.TimeLeft = time.Duration(left * float64(time.Second))
 		}
 	}
 	if now.Sub(m.samples[len(m.samples)-1].taken) >= rateStep {
-		m.samples = append(m.samples, progressSample{taken: now, position: m.current.Position, unitsDone: m.current.UnitsDone})
+		m.samples = append(m.samples, progressSample{taken: now, position: m.current.Position,
+			unitsDone: m.current.UnitsDone})
 	}
 }
 

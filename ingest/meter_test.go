@@ -38,7 +38,8 @@ func (m *metered) lines(t *testing.T) (lines []map[string]any) {
 	return lines
 }
 
-// A line is written every ten seconds, with the rate and the time left of then; the callback is called four times a second.
+// A line is written every ten seconds, with the rate and the time left of then; the callback is called four times a
+// second.
 func TestMeterTellsRateAndTimeLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,17 +10,19 @@ import (
 const (
 	// At most this many transactions write rows at the same time.
 	commitsWriting = 2
-	// At most this many are open: those that have written their rows and wait for their commit do not keep others from writing.
+	// At most this many are open: those that have written their rows and wait for their commit do not keep others from
+	// writing.
 	commitsOpen = 4
 )
 
-// CommitOrder is the place of a write among concurrent ones: their transactions begin in this order, and commit in it. The store
-// declares the same interface, as neither package imports the other.
+// CommitOrder is the place of a write among concurrent ones: their transactions begin in this order, and commit in it.
+// The store declares the same interface, as neither package imports the other.
 type CommitOrder = interface {
 	// First reports whether no write is before this one: Begin and Wait return at once.
 	First() bool
-	// Begin waits until the transaction of the write before has begun, and fails if that write has failed. Without it another
-	// writer, such as a repair, could get between the two: it would wait for this one, and the write before for it.
+	// Begin waits until the transaction of the write before has begun, and fails if that write has failed. Without it
+	// another writer, such as a repair, could get between the two: it would wait for this one, and the write before for
+	// it.
 	Begin(ctx context.Context) error
 	// Began says that the transaction has begun. It is called at most once.
 	Began()
@@ -40,8 +42,8 @@ type orderedCommits struct {
 
 func newOrderedCommits() *orderedCommits { return &orderedCommits{moved: make(chan struct{}, 1)} }
 
-// takes reports whether a write can be added. One that is not full waits until no other one writes rows: added sooner, it would
-// only wait for its turn to commit.
+// takes reports whether a write can be added. One that is not full waits until no other one writes rows: added sooner,
+// it would only wait for its turn to commit.
 func (o *orderedCommits) takes(full bool) bool {
 	o.open = slices.DeleteFunc(o.open, func(w *orderedCommit) bool { return isClosed(w.done) })
 	writing := 0

@@ -25,8 +25,8 @@ func takeTurn(ctx context.Context, order CommitOrder) error {
 	return order.Wait(ctx)
 }
 
-// However long each takes to begin and to write: transactions begin in their order, several are open at a time, and what is
-// stored is stored in its order. Behind one that fails, before or after it has begun, nothing is.
+// However long each takes to begin and to write: transactions begin in their order, several are open at a time, and
+// what is stored is stored in its order. Behind one that fails, before or after it has begun, nothing is.
 func TestWritesTakeTurns(t *testing.T) {
 	t.Parallel()
 	overlapped := false
@@ -98,7 +98,8 @@ func TestWritesTakeTurns(t *testing.T) {
 	require.True(t, overlapped)
 }
 
-// What waits for its turn keeps nothing from being written, up to a bound; what is not full waits until nothing is written.
+// What waits for its turn keeps nothing from being written, up to a bound; what is not full waits until nothing is
+// written.
 func TestCommitsAreTakenWhileOthersWaitForTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		writes := newOrderedCommits()

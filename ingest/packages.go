@@ -11,8 +11,8 @@ import (
 // PackageSink stores what is vetted.
 type PackageSink interface {
 	TaskSink
-	// SaveVettedPackages stores what is vetted now, and keeps what was vetted before as the past. It returns how many packages
-	// were vetted, unvetted, or given other bounds since the last call.
+	// SaveVettedPackages stores what is vetted now, and keeps what was vetted before as the past. It returns how many
+	// packages were vetted, unvetted, or given other bounds since the last call.
 	SaveVettedPackages(ctx context.Context, list []ledger.VettedPackages) (changes int, err error)
 }
 
@@ -30,7 +30,8 @@ type Packages struct {
 	Saved func(changes int)
 }
 
-// Run reads at once and then at the interval, until ctx ends or it has read once more after Finish. Its error is that of RunTask.
+// Run reads at once and then at the interval, until ctx ends or it has read once more after Finish. Its error is that
+// of RunTask.
 func (p *Packages) Run(ctx context.Context) error {
 	t := newTask(TaskReport{Name: TaskPackages, Sink: p.Sink, Logger: p.Logger, Watch: p.Watch, Finish: p.Finish})
 	t.each, t.retry.Rest, t.retry.Final = true, p.Every, lastingOrNotOffered
@@ -55,7 +56,8 @@ func (p *Packages) read(ctx context.Context) error {
 		for _, vetted := range list {
 			packages += len(vetted.Packages)
 		}
-		p.Logger.InfoContext(ctx, "vetted packages changed", "changes", changes, "packages", packages, "synchronizers", len(list))
+		p.Logger.InfoContext(ctx, "vetted packages changed", "changes", changes, "packages", packages,
+			"synchronizers", len(list))
 	}
 	if p.Saved != nil {
 		p.Saved(changes)

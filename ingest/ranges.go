@@ -13,9 +13,9 @@ import (
 // tooMuch is the least time after which a request can fail because its range is too wide. Servers give up after 20 s.
 const tooMuch = 5 * time.Second
 
-// Ranges reads ranges of updates in requests that the server can answer. A server searches all offsets of a range, however few
-// updates it finds, and gives up when that takes too long. Ranges then halves the range, and widens it again as the server
-// answers. The zero value is ready. It is safe for concurrent use.
+// Ranges reads ranges of updates in requests that the server can answer. A server searches all offsets of a range,
+// however few updates it finds, and gives up when that takes too long. Ranges then halves the range, and widens it
+// again as the server answers. The zero value is ready. It is safe for concurrent use.
 type Ranges struct {
 	mu     sync.Mutex
 	widest float64 // the limit on the offsets of one request, since one failed; 0: none
@@ -25,7 +25,8 @@ type Ranges struct {
 type ReadRange = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error)
 
 // Read reads the beginning of a range, in one page. If the server gives up, Read asks for less at once.
-func (r *Ranges) Read(ctx context.Context, logger *slog.Logger, read ReadRange, wanted ledger.Range) (ledger.Page, error) {
+func (r *Ranges) Read(ctx context.Context, logger *slog.Logger, read ReadRange,
+	wanted ledger.Range) (ledger.Page, error) {
 	var page ledger.Page
 	asked := wanted
 	retry := Retry{

@@ -16,7 +16,8 @@ import (
 
 var errTooWide = errors.New("503: The server was not able to produce a timely response to your request")
 
-// givesUp makes a source give up, as a server does that has to look through all offsets of a range, on one that is wider.
+// givesUp makes a source give up, as a server does that has to look through all offsets of a range, on one that is
+// wider.
 func givesUp(source *fakeSource, widest ledger.Offset) {
 	read := source.readUpdates
 	source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
@@ -33,8 +34,8 @@ const (
 	widestServed = 3_000_000
 )
 
-// An indexer that stopped behind a wide range in which nothing came starts again: it looks through the range in pieces that the
-// server answers.
+// An indexer that stopped behind a wide range in which nothing came starts again: it looks through the range in pieces
+// that the server answers.
 func TestTheForkCheckReadsAWideEmptyRangeInPieces(t *testing.T) {
 	for name, ahead := range map[string]bool{"up to the watermark": false, "ahead of the watermark": true} {
 		t.Run(name, func(t *testing.T) {

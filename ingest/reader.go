@@ -17,16 +17,17 @@ const (
 	fullPoll = 200
 	// While polls come back full, the ledger's end is asked for this often.
 	lookEvery = 5 * time.Second
-	// A poll that takes longer is looked at: the ledger's end is asked for beside it, this often. A poll on a quiet ledger takes tailIdle.
+	// A poll that takes longer is looked at: the ledger's end is asked for beside it, this often. A poll on a quiet ledger
+	// takes tailIdle.
 	besideEvery = tailIdle + 5*time.Second
-	// If the server does not report its end, catching up uses open-ended reads too. Such a read returns when no update has come for this
-	// long, which delays the updates before, so it is short.
+	// If the server does not report its end, catching up uses open-ended reads too. Such a read returns when no update has
+	// come for this long, which delays the updates before, so it is short.
 	blindIdle = 200 * time.Millisecond
 )
 
-// reader chooses between bounded reads, while the ledger is ahead, and polls, which are open-ended. A poll on a quiet ledger
-// returns with the first update. On a busy one it waits for as many as come within gatherFor, so that a thousand updates a
-// second cost no more requests than thirty.
+// reader chooses between bounded reads, while the ledger is ahead, and polls, which are open-ended. A poll on a quiet
+// ledger returns with the first update. On a busy one it waits for as many as come within gatherFor, so that a thousand
+// updates a second cost no more requests than thirty.
 type reader struct {
 	*updatesRun
 	at     ledger.Offset // everything up to here has been read
@@ -87,7 +88,8 @@ func (r *reader) poll(ctx context.Context) (fetched, error) {
 	page, full, err := r.tailBeside(ctx, limit, gap)
 	if errors.Is(err, errOvertaken) {
 		r.tail = false
-		r.Logger.WarnContext(ctx, "waiting for updates brings nothing, although the ledger's end has moved; reading up to there",
+		r.Logger.WarnContext(ctx,
+			"waiting for updates brings nothing, although the ledger's end has moved; reading up to there",
 			"stream", "updates", "offset", int64(r.at), "end", int64(r.end), "waited", time.Since(began).String())
 		return fetched{page: ledger.Page{From: r.at, To: r.at}}, nil
 	}
@@ -106,8 +108,8 @@ func (r *reader) poll(ctx context.Context) (fetched, error) {
 	// A server that had to wait has nothing more; but one that does not report its end may only have been slow.
 	current := nothing && limit == 1 || r.tail && !r.blind
 	switch {
-	// A participant whose last offset checkpoint is at the offset where a read begins sends it together with the next update. A
-	// read for one element would return only that checkpoint, until there is another one some 15 s later.
+	// A participant whose last offset checkpoint is at the offset where a read begins sends it together with the next
+	// update. A read for one element would return only that checkpoint, until there is another one some 15 s later.
 	case nothing && len(page.Checkpoints) > 0 && waited < pollEvery:
 		current = false
 		if r.blind {
@@ -125,13 +127,15 @@ func (r *reader) poll(ctx context.Context) (fetched, error) {
 	return fetched{page: page, answered: true, current: current}, nil
 }
 
-// errOvertaken ends a poll that has brought nothing, although the ledger's end has moved: for longer than a server holds a poll.
+// errOvertaken ends a poll that has brought nothing, although the ledger's end has moved: for longer than a server
+// holds a poll.
 var errOvertaken = errors.New("the ledger's end moved during a poll that brings nothing")
 
-// tailBeside polls. Beside a poll that takes longer than one on a quiet ledger it asks for the ledger's end, from which the lag counts, and
-// ends one that brings nothing of what is there. Nothing is lost by that: what follows is read by its offsets, which also reads what is too
-// large for a poll over a slow line.
-func (r *reader) tailBeside(ctx context.Context, limit int, gap time.Duration) (page ledger.Page, full bool, err error) {
+// tailBeside polls. Beside a poll that takes longer than one on a quiet ledger it asks for the ledger's end, from which
+// the lag counts, and ends one that brings nothing of what is there. Nothing is lost by that: what follows is read by
+// its offsets, which also reads what is too large for a poll over a slow line.
+func (r *reader) tailBeside(ctx context.Context, limit int,
+	gap time.Duration) (page ledger.Page, full bool, err error) {
 	if r.blind {
 		return r.Source.TailUpdates(ctx, r.at, limit, gap)
 	}
@@ -148,7 +152,8 @@ func (r *reader) tailBeside(ctx context.Context, limit int, gap time.Duration) (
 			}
 			now, err := r.Source.LedgerEnd(polling)
 			if err != nil { // the poll itself will fail if the source does
-				r.Logger.DebugContext(polling, "the ledger's end can't be asked for beside a poll", "stream", "updates", "error", err)
+				r.Logger.DebugContext(polling, "the ledger's end can't be asked for beside a poll", "stream", "updates",
+					"error", err)
 			}
 			if moved = err == nil && now > r.at; moved {
 				r.end = max(r.end, now)

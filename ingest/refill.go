@@ -8,9 +8,10 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// refill reads again what is stored in a scope that lacks something of the one in force: downwards, one window after the other, because the
-// sink takes them in this order only, and the carried snapshot last. A run that ended continues where it was, except for the snapshot, which
-// it begins again. From and To say what history is filled in below; this is done whatever they say, and before that.
+// refill reads again what is stored in a scope that lacks something of the one in force: downwards, one window after
+// the other, because the sink takes them in this order only, and the carried snapshot last. A run that ended continues
+// where it was, except for the snapshot, which it begins again. From and To say what history is filled in below; this
+// is done whatever they say, and before that.
 func (r *fillRun) refill(ctx context.Context) error {
 	earlier, err := r.Sink.EarlierScope(ctx)
 	if err != nil || len(earlier) == 0 {
@@ -82,7 +83,8 @@ func (r *refilling) updates(ctx context.Context, all ledger.Range, did func(to l
 }
 
 func (r *refilling) snapshot(ctx context.Context, at ledger.Offset) error {
-	r.Logger.InfoContext(ctx, "reading the carried snapshot again, because the scope was changed", "stream", "backfill", "offset", int64(at))
+	r.Logger.InfoContext(ctx, "reading the carried snapshot again, because the scope was changed", "stream", "backfill",
+		"offset", int64(at))
 	for before, next := int64(0), (ledger.Token{}); ; {
 		page, err := r.source.ReadSnapshot(ctx, at, next)
 		if err != nil {
@@ -109,9 +111,11 @@ func notRefilled(at ledger.Offset, err error) error {
 		return err
 	}
 	return &ledger.Problem{
-		What: fmt.Sprintf("the snapshot at offset %d can't be read again in the scope in force: %s", at, p.What), Err: errors.New(p.Error()),
-		Do: "what is missing are the contracts of what was added that were active there. Fill in from a replica of the participant that still has it; or " +
-			"prune to a later offset when all that is stored is complete: go back to the scope before with --change-scope, run `indexer prune`, and change it then",
+		What: fmt.Sprintf("the snapshot at offset %d can't be read again in the scope in force: %s", at, p.What),
+		Err:  errors.New(p.Error()),
+		Do: "what is missing are the contracts of what was added that were active there. Fill in from a replica of the " +
+			"participant that still has it; or prune to a later offset when all that is stored is complete: go back to the " +
+			"scope before with --change-scope, run `indexer prune`, and change it then",
 	}
 }
 
@@ -142,7 +146,8 @@ func (r *refilling) readWhole(ctx context.Context, window ledger.Range) (ledger.
 			return whole, fmt.Errorf("read the updates after offset %d up to %d: %w", asked.From, asked.To, err)
 		}
 		if page.From != asked.From || page.To <= page.From || page.To > asked.To {
-			return whole, fmt.Errorf("read the updates after offset %d up to %d: the page covers offsets after %d up to %d", asked.From, asked.To, page.From, page.To)
+			return whole, fmt.Errorf("read the updates after offset %d up to %d: the page covers offsets after %d up to %d",
+				asked.From, asked.To, page.From, page.To)
 		}
 		r.sizes.learn(&page, page.To < window.To)
 		whole.To, whole.Bytes, whole.Updates = page.To, whole.Bytes+page.Bytes, append(whole.Updates, page.Updates...)

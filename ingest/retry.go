@@ -11,8 +11,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// The waits between tries double from the first to the longest. The number of tries has no limit: after an outage of a week,
-// reading resumes.
+// The waits between tries double from the first to the longest. The number of tries has no limit: after an outage of a
+// week, reading resumes.
 const (
 	firstWait   = 200 * time.Millisecond
 	longestWait = 30 * time.Second
@@ -22,8 +22,8 @@ const (
 	connectEvery = 2 * time.Second
 )
 
-// Retry tries a function again after a failure. The zero value retries without limit whatever is not Lasting, and logs nothing. It
-// is not safe for concurrent use.
+// Retry tries a function again after a failure. The zero value retries without limit whatever is not Lasting, and logs
+// nothing. It is not safe for concurrent use.
 type Retry struct {
 	Backoff
 	// Logger, if not nil, gets a warning for each failure that is retried.
@@ -40,8 +40,8 @@ type Retry struct {
 	Most int
 }
 
-// Do calls fn until it succeeds, its error is final, it was tried Most times, or ctx ends. It returns fn's last error, or ctx's
-// error if that ended between two tries.
+// Do calls fn until it succeeds, its error is final, it was tried Most times, or ctx ends. It returns fn's last error,
+// or ctx's error if that ended between two tries.
 func (r *Retry) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	err := fn(ctx)
 	for try := 1; err != nil && ctx.Err() == nil && try != r.Most && (r.Rest > 0 || !r.final(err)); try++ {
@@ -123,8 +123,9 @@ func (b *Backoff) Reset() { b.tries = 0 }
 // failing reports whether nothing has succeeded since the last failure.
 func (b *Backoff) failing() bool { return b.tries > 0 }
 
-// Next returns the wait before the next try: a random time between the half and the whole of one that doubles from 0.2 s to 30 s,
-// so that clients do not all return at once. An error whose Wait method asks for a longer wait gets it, up to 10 minutes.
+// Next returns the wait before the next try: a random time between the half and the whole of one that doubles from 0.2
+// s to 30 s, so that clients do not all return at once. An error whose Wait method asks for a longer wait gets it, up
+// to 10 minutes.
 func (b *Backoff) Next(err error) time.Duration {
 	wait := longestWait
 	if b.tries < 16 {
@@ -169,8 +170,8 @@ func SleepOr(ctx context.Context, d time.Duration, woken, other <-chan struct{})
 	}
 }
 
-// Lasting reports whether an error is permanent, so that retrying does not help: an operator must act, a request should never
-// have been sent, or an answer can't be understood.
+// Lasting reports whether an error is permanent, so that retrying does not help: an operator must act, a request should
+// never have been sent, or an answer can't be understood.
 func Lasting(err error) bool {
 	var problem *ledger.Problem
 	var bug *ledger.Bug

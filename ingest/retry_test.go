@@ -236,8 +236,8 @@ func TestConnectionsThatComeAndGo(t *testing.T) {
 	})
 }
 
-// A pause ends with its context. What that ended for is no error of what was tried: a lasting one of another stream would be taken
-// for this one's.
+// A pause ends with its context. What that ended for is no error of what was tried: a lasting one of another stream
+// would be taken for this one's.
 func TestAPauseEndsWithItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -8,8 +8,8 @@ import (
 const (
 	// On a busy ledger a poll waits for as many updates as come in this time.
 	gatherFor = 25 * time.Millisecond
-	// A poll to a distant server, whose every answer takes long, waits for as many updates as come in this many times the duration of the
-	// fastest answer. longestGap still limits the gap between two updates.
+	// A poll to a distant server, whose every answer takes long, waits for as many updates as come in this many times the
+	// duration of the fastest answer. longestGap still limits the gap between two updates.
 	distance = 4
 	// A poll for several updates ends when none has come for longestGap, which is at least this.
 	shortestGap = 10 * time.Millisecond
@@ -22,17 +22,17 @@ const (
 	pollsAtOnce = 5
 )
 
-// rhythm measures how fast updates come, from the durations of polls. It uses an average, because two updates that happen to come
-// together do not mean a busy ledger. It subtracts the time that every answer takes: else the polls to a distant server would
-// each wait for few updates, and never catch up.
+// rhythm measures how fast updates come, from the durations of polls. It uses an average, because two updates that
+// happen to come together do not mean a busy ledger. It subtracts the time that every answer takes: else the polls to a
+// distant server would each wait for few updates, and never catch up.
 type rhythm struct {
 	begun   bool
 	fastest time.Duration // recent answer, about the duration of one without waiting
 	apart   time.Duration // how far apart updates come, a moving average
 }
 
-// answered learns from the duration of an answer, which was full or else ended with an idle gap, and returns how long of that the
-// server waited.
+// answered learns from the duration of an answer, which was full or else ended with an idle gap, and returns how long
+// of that the server waited.
 func (r *rhythm) answered(took time.Duration, full bool, gap time.Duration) (waited time.Duration) {
 	own := took
 	if !full {

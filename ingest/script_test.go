@@ -23,8 +23,8 @@ type script struct {
 	latency     time.Duration
 	// An open-ended read gets an offset checkpoint this long after it began; 0: none.
 	checkpointAfter time.Duration
-	// As participants do it: an offset checkpoint is made this often, and an open-ended read that begins at the last one gets it
-	// before the first update, or after checkpointAfter. 0: each read gets one of its own.
+	// As participants do it: an offset checkpoint is made this often, and an open-ended read that begins at the last one
+	// gets it before the first update, or after checkpointAfter. 0: each read gets one of its own.
 	checkpointEvery time.Duration
 	// All open-ended reads get an offset checkpoint whenever this much has passed; 0: never.
 	checkpointClock time.Duration
@@ -58,7 +58,8 @@ func (s *script) grow(n int) {
 	s.grown = make(chan struct{})
 }
 
-// stretches lets the ledger grow by some thousand updates, which lie close together in some places and far apart in others.
+// stretches lets the ledger grow by some thousand updates, which lie close together in some places and far apart in
+// others.
 func (s *script) stretches(random *rand.Rand) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +181,8 @@ func (s *script) read(ctx context.Context, after, to ledger.Offset) (ledger.Page
 	return page, nil
 }
 
-// makeCheckpoint makes an offset checkpoint when it is due: it is called before the ledger grows, and before one is looked at.
+// makeCheckpoint makes an offset checkpoint when it is due: it is called before the ledger grows, and before one is
+// looked at.
 func (s *script) makeCheckpoint() {
 	if s.checkpointEvery > 0 && time.Since(s.madeAt) >= s.checkpointEvery {
 		s.made, s.madeAt = s.end, time.Now()

@@ -47,19 +47,21 @@ func AskPruned(ctx context.Context, source ServedSource) (ledger.Offset, error) 
 // cures are what to do if an offset can't be chosen, by the reason.
 type cures struct{ noEnd, above, pruned string }
 
-// chooseOffset returns the offset to begin at: the wanted one, or the ledger's end if that is nil. It fails if the participant
-// does not serve it.
+// chooseOffset returns the offset to begin at: the wanted one, or the ledger's end if that is nil. It fails if the
+// participant does not serve it.
 func chooseOffset(ctx context.Context, source ServedSource, wanted *ledger.Offset, do cures) (ledger.Offset, error) {
 	served, err := AskServed(ctx, source)
 	switch {
 	case err != nil:
 		return 0, err
 	case wanted == nil && served.End == nil:
-		return 0, &ledger.Problem{What: "the server does not report its ledger end, so the offset can't be chosen", Do: do.noEnd}
+		return 0, &ledger.Problem{What: "the server does not report its ledger end, so the offset can't be chosen",
+			Do: do.noEnd}
 	case wanted == nil:
 		return *served.End, nil
 	case served.End != nil && *wanted > *served.End:
-		return 0, &ledger.Problem{What: fmt.Sprintf("offset %d is above the ledger's end %d", *wanted, *served.End), Do: do.above}
+		return 0, &ledger.Problem{What: fmt.Sprintf("offset %d is above the ledger's end %d", *wanted, *served.End),
+			Do: do.above}
 	}
 	return *wanted, served.checkPruned(*wanted, do.pruned)
 }
@@ -69,5 +71,6 @@ func (s Served) checkPruned(at ledger.Offset, do string) error {
 	if at >= s.Pruned {
 		return nil
 	}
-	return &ledger.Problem{What: fmt.Sprintf("the participant is pruned up to offset %d, which is above offset %d", s.Pruned, at), Do: do}
+	return &ledger.Problem{What: fmt.Sprintf("the participant is pruned up to offset %d, which is above offset %d",
+		s.Pruned, at), Do: do}
 }

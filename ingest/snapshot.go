@@ -12,19 +12,20 @@ type Snapshot struct {
 	Source        SnapshotSource
 	Sink          SnapshotSink
 	Scope         ledger.Scope
-	ParticipantID string         // recorded; empty if the server does not report it
-	At            *ledger.Offset // or the last one before at which there is a snapshot; nil: that of an unfinished one, else the ledger's end
-	Restart       bool           // drop an unfinished snapshot first
-	Logger        *slog.Logger
+	ParticipantID string // recorded; empty if the server does not report it
+	// or the last one before at which there is a snapshot; nil: that of an unfinished one, else the ledger's end
+	At      *ledger.Offset
+	Restart bool // drop an unfinished snapshot first
+	Logger  *slog.Logger
 	// Wrote, if set, is called after each commit with the number of stored entries.
 	Wrote func(entries int64)
 	// Progress, if set, is called with the progress; see NewMeter.
 	Progress func(ledger.Progress)
 }
 
-// Run works until the snapshot is stored and the watermark is at its offset. It resumes from the last stored token, its own or
-// that of an earlier run. When ctx ends it finishes the page under way and returns ctx's error, with the progress. If the
-// snapshot was finished before, Run succeeds, and the progress is Finished.
+// Run works until the snapshot is stored and the watermark is at its offset. It resumes from the last stored token, its
+// own or that of an earlier run. When ctx ends it finishes the page under way and returns ctx's error, with the
+// progress. If the snapshot was finished before, Run succeeds, and the progress is Finished.
 func (s *Snapshot) Run(ctx context.Context) (ledger.SnapshotProgress, error) {
 	return s.run(ctx, nil)
 }
@@ -49,7 +50,8 @@ func (s *Snapshot) dropIfEmpty(ctx context.Context, job *snapshotJob) {
 		return
 	}
 	if err := s.Sink.DropSnapshot(context.WithoutCancel(ctx)); err != nil {
-		s.Logger.WarnContext(ctx, "the snapshot that was begun is left without entries; begin it again or another one", "error", err)
+		s.Logger.WarnContext(ctx, "the snapshot that was begun is left without entries; begin it again or another one",
+			"error", err)
 	}
 }
 

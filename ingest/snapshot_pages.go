@@ -31,14 +31,16 @@ type snapshotPages struct {
 	from  ledger.SnapshotProgress // where the batch begins
 }
 
-// copyPages reads the rest of the snapshot, and stores it. Pages that were read before an error are stored, and transactions that
-// have begun are finished.
+// copyPages reads the rest of the snapshot, and stores it. Pages that were read before an error are stored, and
+// transactions that have begun are finished.
 func (s *Snapshot) copyPages(ctx context.Context, job *snapshotJob) error {
-	meter := NewMeter(s.Logger, ledger.Progress{Stream: "snapshot", Unit: "contracts", Start: job.stored.Entries}, s.Progress)
+	meter := NewMeter(s.Logger, ledger.Progress{Stream: "snapshot", Unit: "contracts", Start: job.stored.Entries},
+		s.Progress)
 	defer meter.Idle()
 	order := newOrderedCommits()
 	p := snapshotPages{
-		Snapshot: s, job: job, meter: meter, loop: eventLoop{woken: order.moved}, order: order, token: job.stored.Next, from: job.stored,
+		Snapshot: s, job: job, meter: meter, loop: eventLoop{woken: order.moved}, order: order, token: job.stored.Next,
+		from: job.stored,
 	}
 	return p.loop.run(ctx, func(reading context.Context) {
 		p.write(ctx)
@@ -104,8 +106,8 @@ func (p *snapshotPages) begin(ctx context.Context) {
 	if page.Last {
 		p.job.closing = new(p.from)
 	}
-	// Two concurrent batches with an entry in common wait for each other until one fails. So after a failure the first batch is
-	// written alone: once it is stored, the other is refused for its duplicate.
+	// Two concurrent batches with an entry in common wait for each other until one fails. So after a failure the first
+	// batch is written alone: once it is stored, the other is refused for its duplicate.
 	again := before == nil && p.job.retry.failing()
 	alone := again || hasIncomplete(page)
 	if alone && before != nil {

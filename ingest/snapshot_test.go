@@ -399,8 +399,8 @@ func TestSnapshotWritesIncompleteReassignmentsAlone(t *testing.T) {
 	})
 }
 
-// Batches that have an entry in common wait for each other until one gives up. After a failure the first one is written alone:
-// the database can then report what is wrong.
+// Batches that have an entry in common wait for each other until one gives up. After a failure the first one is written
+// alone: the database can then report what is wrong.
 func TestSnapshotWritesAloneAfterAFailure(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := contracts{n: 60, pageSize: 10, end: 50}

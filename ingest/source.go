@@ -11,13 +11,14 @@ import (
 type UpdateSource interface {
 	ServedSource
 	UpdateReader
-	// ReadUpdatesWithin is ReadUpdates with a limit on the answer, in bytes of JSON. The error is ledger.ErrByteLimit for a larger
-	// one. It is safe for concurrent use.
+	// ReadUpdatesWithin is ReadUpdates with a limit on the answer, in bytes of JSON. The error is ledger.ErrByteLimit for
+	// a larger one. It is safe for concurrent use.
 	ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, maxBytes int64) (ledger.Page, error)
 	// TailUpdates waits for updates after an offset: until limit elements came (full), or none came for the time idle.
-	TailUpdates(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool, err error)
-	// Changes counts how often another server may have begun to answer, such as with each new connection, or when one ended with a request on it. It grows before the
-	// first answer of the other server is returned.
+	TailUpdates(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool,
+		err error)
+	// Changes counts how often another server may have begun to answer, such as with each new connection, or when one
+	// ended with a request on it. It grows before the first answer of the other server is returned.
 	Changes() int64
 }
 
@@ -32,18 +33,19 @@ type UpdateSink interface {
 	Append(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
 	// StoredAhead returns the ranges above the watermark that WriteAhead has stored, in order, adjacent ones merged.
 	StoredAhead(ctx context.Context) ([]ledger.Range, error)
-	// WriteAhead stores the facts of consecutive pages, which may begin anywhere above the watermark, in one transaction. Readers see
-	// them when MoveWatermark has passed them. It is safe for concurrent use.
+	// WriteAhead stores the facts of consecutive pages, which may begin anywhere above the watermark, in one transaction.
+	// Readers see them when MoveWatermark has passed them. It is safe for concurrent use.
 	WriteAhead(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
-	// MoveWatermark moves the watermark from one offset to another, and updates the projections. Everything between must be stored.
+	// MoveWatermark moves the watermark from one offset to another, and updates the projections. Everything between must
+	// be stored.
 	MoveWatermark(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error
 }
 
 // SnapshotSource is what the snapshot loop needs of a participant, or a Scan service.
 type SnapshotSource interface {
 	ServedSource
-	// SnapshotOffset returns the highest offset up to another one at which there is a snapshot. The error is a *ledger.Problem, which wraps
-	// ledger.ErrNotOffered, if there is none.
+	// SnapshotOffset returns the highest offset up to another one at which there is a snapshot. The error is a
+	// *ledger.Problem, which wraps ledger.ErrNotOffered, if there is none.
 	SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledger.Offset, error)
 	// ReadSnapshot reads one page of the snapshot at an offset, after a token; the zero token reads the first.
 	ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error)
@@ -51,14 +53,16 @@ type SnapshotSource interface {
 
 // SnapshotSink is where a snapshot is written.
 type SnapshotSink interface {
-	// LatestSnapshot returns a snapshot that is unfinished, or finished with no updates stored after it yet; nil if there is none.
+	// LatestSnapshot returns a snapshot that is unfinished, or finished with no updates stored after it yet; nil if there
+	// is none.
 	LatestSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error)
 	DropSnapshot(ctx context.Context) error
 	// BeginSnapshot begins a snapshot, or returns the progress of the one that was begun at that offset.
-	BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error)
-	// WriteSnapshotPage stores a page with the token of the next one, both or neither. The last page finishes the snapshot and sets
-	// the watermark to its offset. Consecutive pages may be written concurrently, in order, but not one with incomplete
-	// reassignments.
+	BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (
+		ledger.SnapshotProgress, error)
+	// WriteSnapshotPage stores a page with the token of the next one, both or neither. The last page finishes the snapshot
+	// and sets the watermark to its offset. Consecutive pages may be written concurrently, in order, but not one with
+	// incomplete reassignments.
 	WriteSnapshotPage(
 		ctx context.Context, progress ledger.SnapshotProgress, order CommitOrder, page ledger.SnapshotPage,
 	) (ledger.SnapshotProgress, error)
@@ -68,9 +72,9 @@ type SnapshotSink interface {
 type TransactionsSource interface {
 	// Describe asks who the service is and whether its history is complete.
 	Describe(ctx context.Context) (ledger.TransactionsService, error)
-	// TransactionsAfter reads the records after a cursor in the service's order, as far as one request brings. No records: none
-	// follow, or the service does not know the cursor. The error is ledger.ErrCursorRefused if the service fails for this cursor,
-	// and ledger.ErrNotOffered if it has no transaction history.
+	// TransactionsAfter reads the records after a cursor in the service's order, as far as one request brings. No records:
+	// none follow, or the service does not know the cursor. The error is ledger.ErrCursorRefused if the service fails for
+	// this cursor, and ledger.ErrNotOffered if it has no transaction history.
 	TransactionsAfter(ctx context.Context, after ledger.TransactionsCursor) ([]ledger.Transaction, error)
 	// NewestTransactions returns the last n records, the newest first.
 	NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error)
@@ -78,15 +82,16 @@ type TransactionsSource interface {
 
 // TransactionsSink is where the transaction history is written.
 type TransactionsSink interface {
-	// TransactionsPosition returns the position at which reading resumes, with the last records of the generation that is read, the
-	// oldest first: TransactionsWindowLimit of them, or all.
+	// TransactionsPosition returns the position at which reading resumes, with the last records of the generation that is
+	// read, the oldest first: TransactionsWindowLimit of them, or all.
 	TransactionsPosition(ctx context.Context) (ledger.TransactionsPosition, []ledger.TransactionsMark, error)
-	// AppendTransactions stores records after the position, all of them or none, and returns the position after them, which is
-	// at.After(batch.Records). order is their place among concurrent writes; nil: there are none. The error may be a
-	// *ledger.KnownEventIDError.
-	AppendTransactions(ctx context.Context, at ledger.TransactionsPosition, order CommitOrder, batch ledger.TransactionsBatch) (ledger.TransactionsPosition, error)
-	// BeginGeneration begins a generation, which is not shown yet, to read the history from its beginning. It gives up an earlier
-	// one that is not shown.
+	// AppendTransactions stores records after the position, all of them or none, and returns the position after them,
+	// which is at.After(batch.Records). order is their place among concurrent writes; nil: there are none. The error may
+	// be a *ledger.KnownEventIDError.
+	AppendTransactions(ctx context.Context, at ledger.TransactionsPosition, order CommitOrder,
+		batch ledger.TransactionsBatch) (ledger.TransactionsPosition, error)
+	// BeginGeneration begins a generation, which is not shown yet, to read the history from its beginning. It gives up an
+	// earlier one that is not shown.
 	BeginGeneration(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error)
 	// ShowGeneration shows the generation that is read, in place of the one that is shown.
 	ShowGeneration(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error)

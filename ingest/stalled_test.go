@@ -14,8 +14,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// A poll that brings nothing although the ledger goes on does not make the stream look current: the end is asked for beside it, and what is
-// there is read by its offsets.
+// A poll that brings nothing although the ledger goes on does not make the stream look current: the end is asked for
+// beside it, and what is there is read by its offsets.
 func TestAPollThatStalls(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLoop(t, 5)
@@ -57,7 +57,8 @@ func TestAPollThatStalls(t *testing.T) {
 	})
 }
 
-// The end may move without an update that the scope shows, while a poll takes long: what the stream has is current again after it.
+// The end may move without an update that the scope shows, while a poll takes long: what the stream has is current
+// again after it.
 func TestTheEndMovesBesideALongPoll(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLoop(t, 5)

@@ -47,7 +47,8 @@ func (u *Updates) resume(ctx context.Context) (ledger.Offset, error) {
 		return 0, err
 	}
 	if at > 0 {
-		u.Logger.WarnContext(ctx, "started in the middle of the ledger without a snapshot: contracts created before are missing from the active set",
+		u.Logger.WarnContext(ctx, "started in the middle of the ledger without a snapshot: contracts created before are "+
+			"missing from the active set",
 			"offset", int64(at))
 	}
 	return at, nil
@@ -61,7 +62,7 @@ func (u *Updates) firstOffset(ctx context.Context) (ledger.Offset, error) {
 	return chooseOffset(ctx, u.Source, wanted, cures{
 		noEnd: "give the offset to start at with --start",
 		above: "give --start an offset up to the ledger's end",
-		pruned: "seed the database with `backfill`, then start the indexer again; or give --start an offset from the pruned one on, " +
-			"which leaves the active set unknown",
+		pruned: "seed the database with `backfill`, then start the indexer again; or give --start an offset from the " +
+			"pruned one on, which leaves the active set unknown",
 	})
 }

@@ -12,12 +12,13 @@ import (
 const (
 	// At most this many pages are read ahead of writing.
 	pagesAhead = 16
-	// A quiet ledger repeats its offset checkpoint with newer times about twice a second. Such repetitions are written this often.
+	// A quiet ledger repeats its offset checkpoint with newer times about twice a second. Such repetitions are written
+	// this often.
 	repeatEvery = 10 * time.Second
 )
 
-// tail reads and writes near the ledger's end. It is a loader with one open-ended window: it reads one page after the other, and
-// meanwhile writes what has come: facts, coverage, projections and watermark in one transaction.
+// tail reads and writes near the ledger's end. It is a loader with one open-ended window: it reads one page after the
+// other, and meanwhile writes what has come: facts, coverage, projections and watermark in one transaction.
 type tail struct {
 	*updatesRun
 	load   *loader
@@ -32,12 +33,14 @@ type tail struct {
 func newTail(r *updatesRun, meter *Meter, at ledger.Offset) *tail {
 	return &tail{
 		updatesRun: r, meter: meter, at: at,
-		load:   &loader{pace: &r.pace, source: r.Source, scope: r.Scope, fork: r.fork, plan: &plan{limit: math.MaxInt64}, ordered: true},
+		load: &loader{pace: &r.pace, source: r.Source, scope: r.Scope, fork: r.fork, plan: &plan{limit: math.MaxInt64},
+			ordered: true},
 		reader: reader{updatesRun: r, at: at, agreed: r.fork.last.offset, meter: meter},
 	}
 }
 
-// run works until something fails; errFarBehind is such an error. Pages that were read before a failed read are committed.
+// run works until something fails; errFarBehind is such an error. Pages that were read before a failed read are
+// committed.
 func (t *tail) run(ctx context.Context) error {
 	return t.load.run(ctx, func(reading context.Context) {
 		t.read(reading)

@@ -19,8 +19,8 @@ type latencies []time.Duration
 
 func (l latencies) percentile(p int) time.Duration { return l[min(len(l)*p/100, len(l)-1)] }
 
-// follow lets the ledger of a loop that has caught up grow by one update after each of the gaps. The database takes 10 ms for a
-// batch.
+// follow lets the ledger of a loop that has caught up grow by one update after each of the gaps. The database takes 10
+// ms for a batch.
 func (l *loop) follow(gaps []time.Duration) (took latencies, requestsPerSecond float64) {
 	var mu sync.Mutex
 	born := map[ledger.Offset]time.Time{}
@@ -79,8 +79,8 @@ var servers = map[string]func(s *script){
 	"by the clock":                       func(s *script) { s.checkpointClock = time.Second },
 }
 
-// At any rate every update is committed soon after the server has it, for a bounded number of requests: by the clock of the test,
-// with a server that takes 5 ms for an answer.
+// At any rate every update is committed soon after the server has it, for a bounded number of requests: by the clock of
+// the test, with a server that takes 5 ms for an answer.
 func TestLatencyAtAnyRate(t *testing.T) {
 	brief.Long(t, "follows a ledger at many rates")
 	for arrivals, c := range map[string]struct {
@@ -137,7 +137,8 @@ func TestLatencyOfADistantServer(t *testing.T) {
 	}
 }
 
-// A few quick answers among slow ones make polls wait for few updates: what comes meanwhile does not pile up all the same.
+// A few quick answers among slow ones make polls wait for few updates: what comes meanwhile does not pile up all the
+// same.
 func TestLatencyOfAnUnevenServer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLoop(t, 5)

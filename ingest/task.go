@@ -23,16 +23,16 @@ const (
 )
 
 const (
-	// The wait before the next try of a task that fails until an operator acts: a right is missing, or the server lacks the
-	// operation.
+	// The wait before the next try of a task that fails until an operator acts: a right is missing, or the server lacks
+	// the operation.
 	restFor = 10 * time.Minute
 	// An unchanged state is recorded this often, and recording it may take recordTimeout.
 	recordAgainAfter = time.Minute
 	recordTimeout    = 3 * time.Second
 	// The longest reason that is recorded, in characters.
 	longestReason = 2000
-	// Time limits for the whole answer to a look-up, and for listing all packages, which takes many requests. Servers give up on
-	// a request after 20 s.
+	// Time limits for the whole answer to a look-up, and for listing all packages, which takes many requests. Servers give
+	// up on a request after 20 s.
 	lookupPatience = time.Minute
 	listPatience   = 10 * time.Minute
 	// How long outcomes may still take to store when the task has to end.
@@ -57,8 +57,8 @@ type TaskReport struct {
 	Sink   TaskSink
 	Logger *slog.Logger
 	Watch  TaskWatch
-	// Finish, if not nil, is closed when nothing comes any more that the task would have to do. The task then ends when it has done what
-	// is left, or when an operator must act before it can.
+	// Finish, if not nil, is closed when nothing comes any more that the task would have to do. The task then ends when it
+	// has done what is left, or when an operator must act before it can.
 	Finish <-chan struct{}
 
 	reason     string    // the last reported failure; empty: none
@@ -84,19 +84,22 @@ func (r *TaskReport) Note(ctx context.Context, reason string) {
 	r.recordedAt = time.Now()
 }
 
-// RunTask runs a background task until ctx ends or it has finished. run works until ctx ends (nil), nothing is left to do after
-// the report's Finish (nil), or something fails, and is then called again after a wait. It calls worked after each success. RunTask returns why
-// the task ended before it had done all; nil: it has, or the source does not offer what it needs.
+// RunTask runs a background task until ctx ends or it has finished. run works until ctx ends (nil), nothing is left to
+// do after the report's Finish (nil), or something fails, and is then called again after a wait. It calls worked after
+// each success. RunTask returns why the task ended before it had done all; nil: it has, or the source does not offer
+// what it needs.
 func RunTask(ctx context.Context, report TaskReport, run func(ctx context.Context, worked func()) error) error {
 	return newTask(report).run(ctx, run)
 }
 
 // RunEvery is RunTask for a task that does something at once, then at an interval, and a last time to finish.
-func RunEvery(ctx context.Context, report TaskReport, interval time.Duration, do func(ctx context.Context) error) error {
+func RunEvery(ctx context.Context, report TaskReport, interval time.Duration,
+	do func(ctx context.Context) error) error {
 	return newTask(report).runEvery(ctx, interval, do)
 }
 
-// task is a background task. Its failures never end the stream: they go to log, database and metrics, without repetitions.
+// task is a background task. Its failures never end the stream: they go to log, database and metrics, without
+// repetitions.
 type task struct {
 	TaskReport
 	retry Retry
@@ -210,7 +213,8 @@ func Reason(err error) string {
 	return text
 }
 
-// withTimeout limits the time for an answer to its end: one that comes byte by byte is never idle, and would delay the task.
+// withTimeout limits the time for an answer to its end: one that comes byte by byte is never idle, and would delay the
+// task.
 func withTimeout(ctx context.Context, timeout time.Duration, ask func(ctx context.Context) error) error {
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -20,8 +20,8 @@ type Trail interface {
 
 // Work is what a trace is of.
 type Work struct {
-	// Name is "batch" (pages are read and written), "projection" (the watermark moves over what is written) or "read" (a page could
-	// not be read).
+	// Name is "batch" (pages are read and written), "projection" (the watermark moves over what is written) or "read" (a
+	// page could not be read).
 	Name    string
 	Range   ledger.Range // To is From where the end is not known
 	Updates int          // that were read and written

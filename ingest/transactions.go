@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	// A service that has nothing more is asked for its newest records about this often, for at least transactionsPollDepth of them.
+	// A service that has nothing more is asked for its newest records about this often, for at least transactionsPollDepth
+	// of them.
 	transactionsPollEvery = 2 * time.Second
 	transactionsPollDepth = 3
-	// Another service may begin to answer without a failed request. So this often the service is asked who it is, and the whole
-	// window is compared.
+	// Another service may begin to answer without a failed request. So this often the service is asked who it is, and the
+	// whole window is compared.
 	transactionsMatchEvery = 10 * time.Minute
 	// Pages that came while others were written are written together, up to this many records.
 	transactionsBatch = 5_000
@@ -25,16 +26,17 @@ const (
 	leastForAhead = 100
 )
 
-// Transactions is the loop that reads the transaction history from the stored position on, and writes it. It is used once.
+// Transactions is the loop that reads the transaction history from the stored position on, and writes it. It is used
+// once.
 //
-// It knows the service's order by a window of the last stored records. When a page does not fit the window, it asks again who
-// the service is, and compares the whole window. Only if that does not fit either does it wait for the service, or read the
-// history again from its beginning, into a new generation, which is shown when it is complete.
+// It knows the service's order by a window of the last stored records. When a page does not fit the window, it asks
+// again who the service is, and compares the whole window. Only if that does not fit either does it wait for the
+// service, or read the history again from its beginning, into a new generation, which is shown when it is complete.
 type Transactions struct {
 	Source TransactionsSource
 	Sink   TransactionsSink
-	// Check, if set, checks that source and sink still belong together, before each try and before anything is done about a
-	// page that does not fit: another service may answer. It gets what the source reports of itself.
+	// Check, if set, checks that source and sink still belong together, before each try and before anything is done about
+	// a page that does not fit: another service may answer. It gets what the source reports of itself.
 	Check func(context.Context, ledger.TransactionsService) error
 	// UntilCurrent ends the loop when the newest record as of its start is committed and shown.
 	UntilCurrent bool
@@ -49,18 +51,20 @@ type TransactionsWatch struct {
 	Resumed   func(ledger.TransactionsPosition)                 // at the start, and before each new try
 	Committed func(at ledger.TransactionsPosition, records int) // after a commit of that many records
 	Current   func()                                            // the service has nothing more
-	Waiting   func(why string)                                  // the service can't be read yet, without an error; empty: it can again
+	// the service can't be read yet, without an error; empty: it can again
+	Waiting   func(why string)
 	Retrying  func(err error, wait time.Duration)
 	Recovered func()           // after Retrying: a read succeeded, and its records are committed
 	Rereading func(why string) // a new generation was begun
 	Progress  func(ledger.Progress)
 }
 
-// Run works until ctx ends (nil; transactions under way are finished), UntilCurrent is reached (nil), or an error is Lasting. It
-// returns ledger.ErrNotOffered if the service has no transaction history.
+// Run works until ctx ends (nil; transactions under way are finished), UntilCurrent is reached (nil), or an error is
+// Lasting. It returns ledger.ErrNotOffered if the service has no transaction history.
 func (h *Transactions) Run(ctx context.Context) error {
 	r := transactionsRun{
-		Transactions: h, meter: NewMeter(h.Logger, ledger.Progress{Stream: "transactions", Unit: "records"}, h.Watch.Progress), doubled: map[string]bool{},
+		Transactions: h, meter: NewMeter(h.Logger, ledger.Progress{Stream: "transactions", Unit: "records"},
+			h.Watch.Progress), doubled: map[string]bool{},
 	}
 	r.retry = Retry{
 		Logger: h.Logger.With("stream", "transactions"), Final: lastingOrNotOffered,
@@ -154,7 +158,8 @@ func (r *transactionsRun) begin(ctx context.Context) error {
 	}
 	if at.Rereading() && !r.rereading {
 		r.rereading = true
-		r.Logger.InfoContext(ctx, "continuing to read the history again from its beginning", "stream", "transactions", "records", at.Records())
+		r.Logger.InfoContext(ctx, "continuing to read the history again from its beginning", "stream", "transactions",
+			"records", at.Records())
 	}
 	if r.UntilCurrent && !r.target.known {
 		if r.target, err = r.newest(ctx); err != nil {
@@ -179,8 +184,9 @@ func (r *transactionsRun) readOnFrom(at ledger.TransactionsPosition, window []le
 func (r *transactionsRun) step(ctx context.Context) error {
 	if len(r.pages.Window) >= TransactionsWindowLimit && r.pages.Cursor() == "" {
 		return &ledger.Problem{
-			What: fmt.Sprintf("the last %d records of the transaction history share their event ids with others, so there is none after which it could be read on", len(r.pages.Window)),
-			Do:   "read from another service (--scan-url), in whose order such records do not stand together",
+			What: fmt.Sprintf("the last %d records of the transaction history share their event ids with others, so there is "+
+				"none after which it could be read on", len(r.pages.Window)),
+			Do: "read from another service (--scan-url), in whose order such records do not stand together",
 		}
 	}
 	f, err := r.pages.Next(ctx, r.fresh)
@@ -218,8 +224,8 @@ func (r *transactionsRun) least() int {
 	return leastForAhead
 }
 
-// passed handles the targets that were passed. A page without new records may never come from a busy service, so it is not what
-// ends a generation or UntilCurrent.
+// passed handles the targets that were passed. A page without new records may never come from a busy service, so it is
+// not what ends a generation or UntilCurrent.
 func (r *transactionsRun) passed(ctx context.Context) error {
 	if r.at.Rereading() && r.goal.passed {
 		if err := r.show(ctx); err != nil {
@@ -235,8 +241,8 @@ func (r *transactionsRun) passed(ctx context.Context) error {
 	return nil
 }
 
-// nothingNew handles a page without new records. It asks for the newest records, because such a page is also the answer to a
-// cursor that the service does not know.
+// nothingNew handles a page without new records. It asks for the newest records, because such a page is also the answer
+// to a cursor that the service does not know.
 func (r *transactionsRun) nothingNew(ctx context.Context, f TransactionPage) error {
 	if r.fresh && f.from >= 0 && f.last == f.from { // perhaps it does not know the oldest mark only
 		more, err := r.pages.Next(ctx, false)
@@ -303,8 +309,8 @@ func (r *transactionsRun) current(ctx context.Context) error {
 	}
 }
 
-// answered resets the retry's waits, after the records of a read are committed. Refused cursors may be tried again: those that two
-// records share are not unique in the window any more.
+// answered resets the retry's waits, after the records of a read are committed. Refused cursors may be tried again:
+// those that two records share are not unique in the window any more.
 func (r *transactionsRun) answered(ctx context.Context) {
 	r.failures = 0
 	clear(r.pages.refused)
@@ -319,7 +325,8 @@ func (r *transactionsRun) warnUnknown(ctx context.Context, records []ledger.Tran
 		return
 	}
 	r.unknown = true
-	r.Logger.WarnContext(ctx, "a record is of no kind that this version knows; such records are kept raw in ledger.unknown_transactions",
+	r.Logger.WarnContext(ctx, "a record is of no kind that this version knows; such records are kept raw in "+
+		"ledger.unknown_transactions",
 		"stream", "transactions", "event_id", records[i].EventID)
 }
 
@@ -332,7 +339,8 @@ func (r *transactionsRun) newest(ctx context.Context) (target transactionsTarget
 	if target.known = true; len(newest) == 0 {
 		return target, nil
 	}
-	target.any, target.mark = true, ledger.TransactionsMark{Cursor: newest[0].Cursor(), Fingerprint: newest[0].Fingerprint()}
+	target.any, target.mark = true, ledger.TransactionsMark{Cursor: newest[0].Cursor(),
+		Fingerprint: newest[0].Fingerprint()}
 	for _, mark := range r.pages.Window {
 		target.pass(mark.Cursor, func() int64 { return mark.Fingerprint })
 	}

@@ -15,8 +15,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// world is the services of the transaction history that may answer, and what is done to the one that is read. The records of one
-// update are adjacent in every service's order.
+// world is the services of the transaction history that may answer, and what is done to the one that is read. The
+// records of one update are adjacent in every service's order.
 type world struct {
 	mu      sync.Mutex // of what calls use: reads and writes continue at the same time
 	random  *rand.Rand

@@ -92,7 +92,8 @@ func TestTheCursorIsTheNewestIDThatIsUniqueSoFar(t *testing.T) {
 	})
 }
 
-// The same record read twice is kept once, two equal records are kept twice: wherever a page ends and whenever they come.
+// The same record read twice is kept once, two equal records are kept twice: wherever a page ends and whenever they
+// come.
 func TestRecordsAreMatchedByPosition(t *testing.T) {
 	all := history("a b c d d e f f g h h h i j j")
 	for first := 1; first <= len(all); first++ {

@@ -15,8 +15,8 @@ const (
 	backfillingEvery = 30 * time.Second // between requests to a service that is backfilling its own history
 	behindEvery      = 10 * time.Second // between requests to a service that is behind
 
-	// If the service answers no cursor of the window, the history is read again only after this many tries, which take some
-	// minutes: it may be an outage.
+	// If the service answers no cursor of the window, the history is read again only after this many tries, which take
+	// some minutes: it may be an outage.
 	refusedTries = 16
 
 	// The least time between two generations. It doubles each time,
@@ -25,8 +25,10 @@ const (
 	longestRereadWait = time.Hour
 )
 
-// errAllRefused is the error for a service that fails for every cursor of the window, if the window is not the whole history.
-var errAllRefused = errors.New("the service fails to read on after each event id that it was asked for, while its newest records can be read")
+// errAllRefused is the error for a service that fails for every cursor of the window, if the window is not the whole
+// history.
+var errAllRefused = errors.New("the service fails to read on after each event id that it was asked for, while its " +
+	"newest records can be read")
 
 // differs handles a page with other records than those stored at the same positions.
 func (r *transactionsRun) differs(ctx context.Context, f TransactionPage) error {
@@ -62,12 +64,15 @@ func (r *transactionsRun) differs(ctx context.Context, f TransactionPage) error 
 	}
 	mark, record := window[f.last+1], &f.page[f.last-f.after]
 	if mark.Cursor == record.Cursor() {
-		return r.reread(ctx, fmt.Sprintf("%s the service has another record of event id %q than the one that was stored", place, record.EventID))
+		return r.reread(ctx, fmt.Sprintf("%s the service has another record of event id %q than the one that was stored",
+			place, record.EventID))
 	}
-	return r.reread(ctx, fmt.Sprintf("%s the service has event id %q, and %q was stored", place, record.EventID, mark.Cursor))
+	return r.reread(ctx, fmt.Sprintf("%s the service has event id %q, and %q was stored", place, record.EventID,
+		mark.Cursor))
 }
 
-// knownEventID handles an event id that is stored on another record already: the service has another order, or has the id twice.
+// knownEventID handles an event id that is stored on another record already: the service has another order, or has the
+// id twice.
 func (r *transactionsRun) knownEventID(ctx context.Context, known *ledger.KnownEventIDError) error {
 	if !r.fresh {
 		return r.begin(ctx)
@@ -84,7 +89,8 @@ func (r *transactionsRun) knownEventID(ctx context.Context, known *ledger.KnownE
 	return r.begin(ctx)
 }
 
-// lost handles a service that has nothing after the window, even when asked again, although its newest record is not the window's last.
+// lost handles a service that has nothing after the window, even when asked again, although its newest record is not
+// the window's last.
 func (r *transactionsRun) lost(ctx context.Context, f TransactionPage, newest []ledger.Transaction) error {
 	behind, err := r.isBehind(ctx, newest, nil)
 	switch {
@@ -93,10 +99,12 @@ func (r *transactionsRun) lost(ctx context.Context, f TransactionPage, newest []
 	case behind:
 		return r.behind(ctx)
 	case f.last > f.from || f.from < 0: // the service knows records of the window, but returns none after them
-		return fmt.Errorf("the service has %s and nothing after it, but its newest record is %q, which is not stored; or it serves fewer records in a page than share an event id",
+		return fmt.Errorf("the service has %s and nothing after it, but its newest record is %q, which is not stored; or "+
+			"it serves fewer records in a page than share an event id",
 			r.nameOf(f.last), newest[0].EventID)
 	}
-	return r.reread(ctx, fmt.Sprintf("the service knows none of the event ids that were stored last, such as %s, and its newest, %q, is not stored",
+	return r.reread(ctx, fmt.Sprintf("the service knows none of the event ids that were stored last, such as %s, and "+
+		"its newest, %q, is not stored",
 		r.nameOf(len(r.pages.Window)-1), newest[0].EventID))
 }
 
@@ -122,10 +130,11 @@ func (r *transactionsRun) nameOf(index int) string {
 	return strconv.Quote(string(r.pages.Window[index].Cursor))
 }
 
-// behind waits for a service that is behind what is stored: another instance that lags, or one that lost its history and ingests
-// it again.
+// behind waits for a service that is behind what is stored: another instance that lags, or one that lost its history
+// and ingests it again.
 func (r *transactionsRun) behind(ctx context.Context) error {
-	why := "the service is behind: the newest stored record, " + r.nameOf(len(r.pages.Window)-1) + ", is not in its history yet"
+	why := "the service is behind: the newest stored record, " + r.nameOf(len(r.pages.Window)-1) +
+		", is not in its history yet"
 	if len(r.pages.Window) == 0 {
 		why = "the service is behind: its history is empty, and records of it are stored"
 	}
@@ -137,7 +146,8 @@ func (r *transactionsRun) behind(ctx context.Context) error {
 	return r.begin(ctx)
 }
 
-// reread begins a new generation, which is right whatever happened to the service. The stored one is shown until it is complete.
+// reread begins a new generation, which is right whatever happened to the service. The stored one is shown until it is
+// complete.
 func (r *transactionsRun) reread(ctx context.Context, why string) error {
 	if !r.rereads.due() {
 		r.await(ctx, "the history must be read again once more, a while after the last time: "+why)
@@ -159,7 +169,9 @@ func (r *transactionsRun) reread(ctx context.Context, why string) error {
 	r.rereads.begun()
 	r.rereading = true
 	r.arrived(ctx)
-	r.Logger.WarnContext(ctx, "reading the history again from its beginning; what is stored is shown until that is complete", "stream", "transactions", "reason", why)
+	r.Logger.WarnContext(ctx,
+		"reading the history again from its beginning; what is stored is shown until that is complete", "stream",
+		"transactions", "reason", why)
 	if r.Watch.Rereading != nil {
 		r.Watch.Rereading(why)
 	}
@@ -179,9 +191,11 @@ func (r *transactionsRun) show(ctx context.Context) error {
 	r.at, r.stored = at, at
 	r.rereads.ended()
 	r.rereading = false
-	r.Logger.InfoContext(ctx, "the history was read again to its end, and is shown", "stream", "transactions", "records", at.Records(), "last_seq", at.LastSeq)
+	r.Logger.InfoContext(ctx, "the history was read again to its end, and is shown", "stream", "transactions",
+		"records", at.Records(), "last_seq", at.LastSeq)
 	if at.Records() < before {
-		r.Logger.WarnContext(ctx, "the service shows fewer records than before", "stream", "transactions", "records", at.Records(), "before", before)
+		r.Logger.WarnContext(ctx, "the service shows fewer records than before", "stream", "transactions",
+			"records", at.Records(), "before", before)
 	}
 	if r.Watch.Committed != nil {
 		r.Watch.Committed(at, 0)
@@ -197,7 +211,8 @@ func (r *transactionsRun) show(ctx context.Context) error {
 func (r *transactionsRun) await(ctx context.Context, why string) {
 	if r.waiting != why {
 		r.waiting = why
-		r.Logger.WarnContext(ctx, "waiting for the service of the transaction history", "stream", "transactions", "reason", why)
+		r.Logger.WarnContext(ctx, "waiting for the service of the transaction history", "stream", "transactions",
+			"reason", why)
 		if r.Watch.Waiting != nil {
 			r.Watch.Waiting(why)
 		}

@@ -168,7 +168,8 @@ func TestAnOutageIsNotARefusedCursor(t *testing.T) {
 	}
 }
 
-// For some seconds it is only the beginning and the newest that can be read: that is no reason to read everything again.
+// For some seconds it is only the beginning and the newest that can be read: that is no reason to read everything
+// again.
 func TestAShortOutageOfAllCursors(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newTransactionsLoop(t, numbered("a", 160))

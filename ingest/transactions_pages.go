@@ -11,12 +11,13 @@ import (
 )
 
 const (
-	// The window has this many of the last records, or more if none of these has a unique cursor. They are read again after each
-	// error.
+	// The window has this many of the last records, or more if none of these has a unique cursor. They are read again
+	// after each error.
 	transactionsWindow = 200
 	// TransactionsWindowLimit is the most records that are searched for a unique cursor.
 	TransactionsWindowLimit = 1000
-	// Each page begins this many known records early. They must come again, as a proof that the service and its order are the same.
+	// Each page begins this many known records early. They must come again, as a proof that the service and its order are
+	// the same.
 	transactionsOverlap = 50
 	// The most records that NewestTransactions returns.
 	mostNewest = 1000
@@ -28,8 +29,8 @@ const (
 	orderDepth = 5
 )
 
-// TransactionPages reads the pages of a transaction history after a window of known records. Each page is requested after a known
-// record. The records that come again must match the window one by one; those after them are new.
+// TransactionPages reads the pages of a transaction history after a window of known records. Each page is requested
+// after a known record. The records that come again must match the window one by one; those after them are new.
 type TransactionPages struct {
 	Source TransactionsSource
 	Logger *slog.Logger
@@ -52,15 +53,17 @@ type TransactionPage struct {
 	page  []ledger.Transaction // the last page
 }
 
-// NewTransactionPages reads after the last known records, which are in order. complete says that they are all there are.
-func NewTransactionPages(source TransactionsSource, logger *slog.Logger, known []ledger.TransactionsMark, complete bool) *TransactionPages {
+// NewTransactionPages reads after the last known records, which are in order. complete says that they are all there
+// are.
+func NewTransactionPages(source TransactionsSource, logger *slog.Logger, known []ledger.TransactionsMark,
+	complete bool) *TransactionPages {
 	p := &TransactionPages{Source: source, Logger: logger, First: complete, doubled: map[string]bool{}}
 	p.keep(known, nil)
 	return p
 }
 
-// Next reads the next page, from transactionsOverlap marks before the end of the window; with whole, from its oldest usable mark. If it
-// returns no records, there are no more, or the service does not know the cursors of the window.
+// Next reads the next page, from transactionsOverlap marks before the end of the window; with whole, from its oldest
+// usable mark. If it returns no records, there are no more, or the service does not know the cursors of the window.
 func (p *TransactionPages) Next(ctx context.Context, whole bool) (TransactionPage, error) {
 	for {
 		from := p.startAfter(whole)
@@ -108,8 +111,8 @@ func (p *TransactionPages) Cursor() ledger.TransactionsCursor {
 	return ""
 }
 
-// readAfter reads page after page from a mark on, until a page has a new record, or a different one, or no usable mark to
-// continue from. One page may be too short for that.
+// readAfter reads page after page from a mark on, until a page has a new record, or a different one, or no usable mark
+// to continue from. One page may be too short for that.
 func (p *TransactionPages) readAfter(ctx context.Context, from int) (f TransactionPage, refused bool, err error) {
 	f.from, f.after = from, from
 	for {
@@ -134,9 +137,10 @@ func (p *TransactionPages) readAfter(ctx context.Context, from int) (f Transacti
 	}
 }
 
-// askAfter requests the page after a mark. refused says that the service fails for this cursor only, because two of its records
-// share it.
-func (p *TransactionPages) askAfter(ctx context.Context, index int) (page []ledger.Transaction, refused bool, err error) {
+// askAfter requests the page after a mark. refused says that the service fails for this cursor only, because two of its
+// records share it.
+func (p *TransactionPages) askAfter(ctx context.Context,
+	index int) (page []ledger.Transaction, refused bool, err error) {
 	if index < 0 {
 		page, err = p.Source.TransactionsAfter(ctx, "")
 		if err == nil {
@@ -164,16 +168,17 @@ func (p *TransactionPages) askAfter(ctx context.Context, index int) (page []ledg
 		p.refused = map[ledger.TransactionsCursor]bool{}
 	}
 	p.refused[cursor] = true
-	p.Logger.InfoContext(ctx, "the service can't read on after an event id, which more than one of its records has by now; reading on after another one",
+	p.Logger.InfoContext(ctx, "the service can't read on after an event id, which more than one of its records has by "+
+		"now; reading on after another one",
 		"stream", "transactions", "event_id", string(cursor))
 	return nil, true, nil
 }
 
-// Take adds the new records of a page to the window. fresh are those with an event id that no known record has. pending reports whether an
-// event id is known of a record that is not in the window any more.
+// Take adds the new records of a page to the window. fresh are those with an event id that no known record has. pending
+// reports whether an event id is known of a record that is not in the window any more.
 //
-// The error is a *ledger.KnownEventIDError if an event id is that of a known record which did not come again on this page: a
-// service that serves old records after the window has another order.
+// The error is a *ledger.KnownEventIDError if an event id is that of a known record which did not come again on this
+// page: a service that serves old records after the window has another order.
 func (p *TransactionPages) Take(f TransactionPage, pending func(string) bool) (fresh []*ledger.Transaction, err error) {
 	near, far := map[string]bool{}, map[string]bool{}
 	for i, mark := range p.Window {
@@ -201,7 +206,8 @@ func (p *TransactionPages) Take(f TransactionPage, pending func(string) bool) (f
 	marks := make([]ledger.TransactionsMark, len(f.Records))
 	for i := range f.Records {
 		id := f.Records[i].EventID
-		marks[i] = ledger.TransactionsMark{Cursor: f.Records[i].Cursor(), Unique: times[id] == 1 && !near[id] && !p.doubled[id]}
+		marks[i] = ledger.TransactionsMark{Cursor: f.Records[i].Cursor(), Unique: times[id] == 1 && !near[id] &&
+			!p.doubled[id]}
 	}
 	p.keep(append(slices.Clone(p.Window), marks...), f.Records)
 	return fresh, nil
@@ -218,8 +224,8 @@ func (p *TransactionPages) TakeAll(f TransactionPage) error {
 	return err
 }
 
-// keep makes the last marks the window. The marks of records, which are the last ones, have no fingerprint yet: keep computes only
-// those that it keeps, because that is slow.
+// keep makes the last marks the window. The marks of records, which are the last ones, have no fingerprint yet: keep
+// computes only those that it keeps, because that is slow.
 func (p *TransactionPages) keep(marks []ledger.TransactionsMark, records []ledger.Transaction) {
 	cursor := lastUnique(marks)
 	cut := max(0, min(cursor, len(marks)-transactionsWindow))
@@ -241,8 +247,9 @@ func lastUnique(marks []ledger.TransactionsMark) int {
 	return -1
 }
 
-// AtEnd reports whether the newest records of the service are the last ones of the window, and returns the newest. Records with
-// shared cursors prove that only together with one that has a unique cursor, or if they are the whole window or mostNewest.
+// AtEnd reports whether the newest records of the service are the last ones of the window, and returns the newest.
+// Records with shared cursors prove that only together with one that has a unique cursor, or if they are the whole
+// window or mostNewest.
 func (p *TransactionPages) AtEnd(ctx context.Context, least int) (end bool, newest []ledger.Transaction, err error) {
 	// All records up to the last one with a unique cursor, and one more, in case that one is a copy of it.
 	depth := min(max(min(least, len(p.Window)), len(p.Window)-lastUnique(p.Window)+1), mostNewest)
@@ -253,7 +260,8 @@ func (p *TransactionPages) AtEnd(ctx context.Context, least int) (end bool, newe
 	proof := len(newest) == min(len(p.Window), mostNewest)
 	for i := range newest {
 		if i >= len(p.Window) {
-			// This record is older than the window, which is right unless the window is the whole history, or the record is a copy.
+			// This record is older than the window, which is right unless the window is the whole history, or the record is a
+			// copy.
 			if p.First || len(p.Window) == 0 || newest[i].Cursor() == p.Window[0].Cursor {
 				return false, newest, nil
 			}
@@ -288,8 +296,8 @@ func hasCursor(page []ledger.Transaction, cursor ledger.TransactionsCursor) bool
 	return slices.ContainsFunc(page, func(record ledger.Transaction) bool { return record.Cursor() == cursor })
 }
 
-// servesTwice reports whether the service has two records of an event id: then it fails for it as a cursor, or serves one record
-// after the other.
+// servesTwice reports whether the service has two records of an event id: then it fails for it as a cursor, or serves
+// one record after the other.
 func (p *TransactionPages) servesTwice(ctx context.Context, id string) (bool, error) {
 	page, err := p.Source.TransactionsAfter(ctx, ledger.TransactionsCursor(id))
 	if errors.Is(err, ledger.ErrCursorRefused) {
@@ -301,8 +309,10 @@ func (p *TransactionPages) servesTwice(ctx context.Context, id string) (bool, er
 // errChanging is the error for answers that contradict one another only because the service changed between them.
 var errChanging = errors.New("the service changed between two requests")
 
-// checkCursor returns a *ledger.Problem if a page that does not fit is the beginning of the history: the service ignores cursors.
-func (p *TransactionPages) checkCursor(ctx context.Context, cursor ledger.TransactionsCursor, page []ledger.Transaction) error {
+// checkCursor returns a *ledger.Problem if a page that does not fit is the beginning of the history: the service
+// ignores cursors.
+func (p *TransactionPages) checkCursor(ctx context.Context, cursor ledger.TransactionsCursor,
+	page []ledger.Transaction) error {
 	beginning, err := p.Source.TransactionsAfter(ctx, "")
 	if err != nil || len(page) == 0 || !sameRecords(page, beginning) {
 		return err
@@ -315,12 +325,15 @@ func (p *TransactionPages) checkCursor(ctx context.Context, cursor ledger.Transa
 		return errChanging
 	}
 	return &ledger.Problem{
-		What: fmt.Sprintf("the service serves the beginning of its history when it is asked to read on after event id %q", cursor),
-		Do:   "look for a proxy between here and the service that drops the requests' bodies or answers from a cache; else read from another service (--scan-url)",
+		What: fmt.Sprintf("the service serves the beginning of its history when it is asked to read on after event id %q",
+			cursor),
+		Do: "look for a proxy between here and the service that drops the requests' bodies or answers from a cache; else " +
+			"read from another service (--scan-url)",
 	}
 }
 
-// checkOrder returns a *ledger.Problem if the service ignores the order that it is asked for. It checks until that is settled.
+// checkOrder returns a *ledger.Problem if the service ignores the order that it is asked for. It checks until that is
+// settled.
 func (p *TransactionPages) checkOrder(ctx context.Context, page []ledger.Transaction) error {
 	n := min(len(page), orderDepth)
 	if p.ordered || n < 2 || len(eventIDs(page[:n])) < n { // equal records look the same from both ends
@@ -342,7 +355,8 @@ func (p *TransactionPages) checkOrder(ctx context.Context, page []ledger.Transac
 		return errChanging
 	}
 	return &ledger.Problem{
-		What: fmt.Sprintf("the service serves the same records, from event id %q on, as the first of its history and as the newest: it ignores the order that it is asked for", page[0].EventID),
-		Do:   "read from another service (--scan-url)",
+		What: fmt.Sprintf("the service serves the same records, from event id %q on, as the first of its history and as "+
+			"the newest: it ignores the order that it is asked for", page[0].EventID),
+		Do: "read from another service (--scan-url)",
 	}
 }

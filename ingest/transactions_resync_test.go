@@ -164,7 +164,8 @@ func TestTheServiceChangesBetweenTwoPages(t *testing.T) {
 	}
 }
 
-// What comes again far behind its place is looked for among what is stored: whether it has a date, which is not later than others, or none.
+// What comes again far behind its place is looked for among what is stored: whether it has a date, which is not later
+// than others, or none.
 func TestARecordComesAgainFarBehindItsPlace(t *testing.T) {
 	for name, place := range map[string]int{"with a date": 1, "without one": 0} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// record is a history record. Records are equal where id and content are. The date follows from the id, and mostly grows from "a" to "z".
+// record is a history record. Records are equal where id and content are. The date follows from the id, and mostly
+// grows from "a" to "z".
 func record(id, content string) ledger.Transaction {
 	return dated(id, content, int(id[0]))
 }
@@ -225,8 +226,8 @@ func (s *transactionsScript) NewestTransactions(ctx context.Context, n int) ([]l
 	return list, nil
 }
 
-// transactionsMemory is where records are written in these tests: a TransactionsSink as strict as the database. A mistake of the
-// loop is noted.
+// transactionsMemory is where records are written in these tests: a TransactionsSink as strict as the database. A
+// mistake of the loop is noted.
 type transactionsMemory struct {
 	before   func(write string) error // called with each write; may fail it
 	after    func(write string) error // called when it is done; may lose its answer

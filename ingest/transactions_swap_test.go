@@ -19,7 +19,8 @@ func moved(records []ledger.Transaction, from, to int) []ledger.Transaction {
 	return slices.Insert(slices.Delete(slices.Clone(records), from, from+1), to, one)
 }
 
-// swapAtPage makes the service another one, without failing a request, when the nth page behind an event id is asked for.
+// swapAtPage makes the service another one, without failing a request, when the nth page behind an event id is asked
+// for.
 func (l *transactionsLoop) swapAtPage(n int, records []ledger.Transaction) {
 	l.service.before = func(request string) error {
 		if strings.HasPrefix(request, "after #") {

@@ -22,8 +22,8 @@ const (
 
 // TypesSource has packages.
 type TypesSource interface {
-	// Package returns the content of a package, whose hash is the id. Errors: ledger.ErrNotFound; an *UnusableError if the answer for this
-	// package is of no use; ledger.ErrNotOffered if the source serves no packages at all.
+	// Package returns the content of a package, whose hash is the id. Errors: ledger.ErrNotFound; an *UnusableError if the
+	// answer for this package is of no use; ledger.ErrNotOffered if the source serves no packages at all.
 	Package(ctx context.Context, id string) ([]byte, error)
 }
 
@@ -55,8 +55,8 @@ type Types struct {
 	Finish <-chan struct{} // see TaskReport
 	Logger *slog.Logger
 	Watch  TaskWatch
-	// Outcome, if set, is called for each package that was stored ("stored"), stored without its types ("unreadable") or could not
-	// be read ("missing").
+	// Outcome, if set, is called for each package that was stored ("stored"), stored without its types ("unreadable") or
+	// could not be read ("missing").
 	Outcome func(outcome string)
 }
 
@@ -133,7 +133,8 @@ func (t *Types) get(ctx context.Context, id string, warned map[string]bool) erro
 		reason := Reason(err)
 		if !warned[id] {
 			warned[id] = true
-			t.Logger.WarnContext(ctx, "a package can't be had; the types of its templates stay unknown", "package_id", id, "error", reason)
+			t.Logger.WarnContext(ctx, "a package can't be had; the types of its templates stay unknown", "package_id", id,
+				"error", reason)
 		}
 		if err := t.Sink.MissPackage(ctx, id, reason); err != nil {
 			return err
@@ -162,7 +163,8 @@ func (t *Types) save(ctx context.Context, id string, content []byte) error {
 	}
 	switch {
 	case p.Failure != "":
-		t.Logger.WarnContext(ctx, "not all types of a package are known", "package_id", id, "error", Reason(errors.New(p.Failure)))
+		t.Logger.WarnContext(ctx, "not all types of a package are known", "package_id", id,
+			"error", Reason(errors.New(p.Failure)))
 		t.outcome("unreadable")
 	case len(p.Needs) == 0:
 		t.outcome("stored")

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// The budget for pages that are fetched and not committed yet, in bytes of JSON. The tail may hold one page more, and a larger
-	// page is read by itself.
+	// The budget for pages that are fetched and not committed yet, in bytes of JSON. The tail may hold one page more, and
+	// a larger page is read by itself.
 	bytesInFlight = 24 << 20
 
 	// DefaultMaxRequests is the default limit on the requests in flight.
@@ -28,14 +28,16 @@ type Updates struct {
 	Start  Start
 	// ParticipantID is recorded with the first watermark; empty if the server does not report it.
 	ParticipantID string
-	// Check, if set, checks before each try that source and sink still belong together: after an error another server may answer.
+	// Check, if set, checks before each try that source and sink still belong together: after an error another server may
+	// answer.
 	Check func(context.Context) error
-	// Past, if set, reads updates that are stored again, in the scope in which they were read, to detect a fork; nil: Source does.
+	// Past, if set, reads updates that are stored again, in the scope in which they were read, to detect a fork; nil:
+	// Source does.
 	Past UpdateReader
 	// UntilCurrent ends the loop when the ledger's end as of its start is committed.
 	UntilCurrent bool
-	// MaxRequests limits the requests for updates in flight; 0 means DefaultMaxRequests. The loop uses fewer if the source refuses
-	// some or gets slow.
+	// MaxRequests limits the requests for updates in flight; 0 means DefaultMaxRequests. The loop uses fewer if the source
+	// refuses some or gets slow.
 	MaxRequests int
 	Logger      *slog.Logger
 	Watch       Watch
@@ -48,13 +50,15 @@ type Watch struct {
 	// Committed is called after each commit that stored updates or moved the watermark, with the number of updates.
 	Committed func(watermark, frontier ledger.Offset, updates int)
 	LedgerEnd func(end ledger.Offset)
-	Queued    func(bytes int64)                   // how much JSON of updates is fetched and not written now, after each change
+	// how much JSON of updates is fetched and not written now, after each change
+	Queued    func(bytes int64)
 	Retrying  func(err error, wait time.Duration) // something failed, and is tried again after the wait
 	Recovered func()                              // after Retrying: a read succeeded, and its updates are committed
 	Progress  func(ledger.Progress)               // during long work; see NewMeter
 }
 
-// Run works until ctx ends (nil; transactions under way are finished), UntilCurrent is reached (nil), or an error is Lasting.
+// Run works until ctx ends (nil; transactions under way are finished), UntilCurrent is reached (nil), or an error is
+// Lasting.
 func (u *Updates) Run(ctx context.Context) error {
 	r := updatesRun{
 		Updates: u, target: targetOffset{wanted: u.UntilCurrent}, pace: newPace(u.MaxRequests, u.Logger, "updates"),
@@ -64,13 +68,15 @@ func (u *Updates) Run(ctx context.Context) error {
 	return loopResult(ctx, u.Logger, "updates", r.retry.Do(ctx, r.follow))
 }
 
-// loopResult returns what a stream's loop returns for the error of its last try: nil if ctx has ended, and then the error is only logged.
+// loopResult returns what a stream's loop returns for the error of its last try: nil if ctx has ended, and then the
+// error is only logged.
 func loopResult(ctx context.Context, logger *slog.Logger, stream string, err error) error {
 	if ctx.Err() == nil || err == nil {
 		return err
 	}
 	if !errors.Is(err, context.Canceled) {
-		logger.WarnContext(ctx, "stopping at what failed; it is read again when the stream starts again", "stream", stream, "error", err)
+		logger.WarnContext(ctx, "stopping at what failed; it is read again when the stream starts again", "stream", stream,
+			"error", err)
 	}
 	return nil
 }
@@ -111,8 +117,8 @@ func (t *targetOffset) learn(end ledger.Offset) {
 	}
 }
 
-// reached reports whether UntilCurrent is reached at an offset. If the server does not report its end, current decides: the last
-// read found nothing more.
+// reached reports whether UntilCurrent is reached at an offset. If the server does not report its end, current decides:
+// the last read found nothing more.
 func (t *targetOffset) reached(at ledger.Offset, current bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,8 +134,8 @@ func (t *targetOffset) reached(at ledger.Offset, current bool) bool {
 // errFarBehind ends the tail when catching up is faster.
 var errFarBehind = errors.New("the ledger's end is far ahead")
 
-// follow reads and writes from the watermark on, until something fails. It catches up if the tail is far behind, or if an earlier
-// catch-up left ranges that are stored and not projected; else it is the tail.
+// follow reads and writes from the watermark on, until something fails. It catches up if the tail is far behind, or if
+// an earlier catch-up left ranges that are stored and not projected; else it is the tail.
 func (r *updatesRun) follow(ctx context.Context) error {
 	if r.Check != nil {
 		if err := r.Check(ctx); err != nil {

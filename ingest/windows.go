@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	// mostServed is the most updates that servers put in a page. A lower limit of a server is learned from the first page that is cut
-	// short.
+	// mostServed is the most updates that servers put in a page. A lower limit of a server is learned from the first page
+	// that is cut short.
 	mostServed = 2_000
-	// fewestAimedAt is the least number of updates that a window aims at: a page may be cut short for other reasons than its limit.
+	// fewestAimedAt is the least number of updates that a window aims at: a page may be cut short for other reasons than
+	// its limit.
 	fewestAimedAt = 100
 	// windowBytes is the most JSON that a window aims at, so that several can be in flight.
 	windowBytes = 2 << 20
@@ -24,8 +25,8 @@ const (
 	nearPages = 3
 )
 
-// sizes learns from the pages how dense the updates are, how large, and how many the server puts in a page. Older windows count
-// less with each new one.
+// sizes learns from the pages how dense the updates are, how large, and how many the server puts in a page. Older
+// windows count less with each new one.
 type sizes struct {
 	Ranges
 	offsets, updates, bytes float64 // of recent windows
@@ -61,8 +62,8 @@ func (s *sizes) fullPage() float64 {
 	return max(s.page, fewestAimedAt)
 }
 
-// aim returns how many updates a window should bring: a little less than a full page, because one more would cost a second
-// request.
+// aim returns how many updates a window should bring: a little less than a full page, because one more would cost a
+// second request.
 func (s *sizes) aim() float64 {
 	aim := max(0.9*s.fullPage(), fewestAimedAt)
 	if each := s.bytesEach(); each > 0 {
@@ -132,8 +133,8 @@ func (p *plan) extend(end ledger.Offset) {
 	}
 }
 
-// next returns the next window to read; ok is false if there is none. If little is left, the window is narrower, down to a quarter,
-// so that parallel requests share it.
+// next returns the next window to read; ok is false if there is none. If little is left, the window is narrower, down
+// to a quarter, so that parallel requests share it.
 func (p *plan) next(parallel int) (window ledger.Range, ok bool) {
 	if len(p.missing) == 0 {
 		return ledger.Range{}, false

@@ -29,7 +29,8 @@ func (s server) read(window ledger.Range) *ledger.Page {
 	return page
 }
 
-// A gap is crossed in some dozens of windows, each twice as wide as the one before, and behind it windows are narrow again at once.
+// A gap is crossed in some dozens of windows, each twice as wide as the one before, and behind it windows are narrow
+// again at once.
 func TestWindowsCrossAGap(t *testing.T) {
 	t.Parallel()
 	const gap = 1 << 52

@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Alike reports whether two Scan services of one network have sent the same update. It ignores the differences that services may have:
-// the external transaction hash, and in what forms they write JSON, see [AlikeJSON].
+// Alike reports whether two Scan services of one network have sent the same update. It ignores the differences that
+// services may have: the external transaction hash, and in what forms they write JSON, see [AlikeJSON].
 func Alike(a, b *Update) bool {
 	if a.Offset != b.Offset || a.ID != b.ID {
 		return false
@@ -28,9 +28,10 @@ func Alike(a, b *Update) bool {
 	return reflect.DeepEqual(&x, &y)
 }
 
-// AlikeJSON reports whether two values of a payload say the same. A server may render what it stores anew, so what differs only in this
-// is no difference: a member of an object that is null or is left out, the order of members, escapes and white space, and the form of a
-// number, which may stand in a text: 1.50 is 1.5, and 5.000E-7 is 0.0000005. nil, no value at all, is like nothing else.
+// AlikeJSON reports whether two values of a payload say the same. A server may render what it stores anew, so what
+// differs only in this is no difference: a member of an object that is null or is left out, the order of members,
+// escapes and white space, and the form of a number, which may stand in a text: 1.50 is 1.5, and 5.000E-7 is 0.0000005.
+// nil, no value at all, is like nothing else.
 func AlikeJSON(a, b JSON) bool {
 	return bytes.Equal(a, b) || a != nil && b != nil && bytes.Equal(canonical(a), canonical(b))
 }
@@ -38,7 +39,8 @@ func AlikeJSON(a, b JSON) bool {
 // AlikeExtra is AlikeJSON for the unknown members of an object: an object without members is like none.
 func AlikeExtra(a, b JSON) bool { return bytes.Equal(canonicalExtra(a), canonicalExtra(b)) }
 
-// canonicalUpdate replaces the JSON values of an update of a network by their canonical form. It changes no list that is shared.
+// canonicalUpdate replaces the JSON values of an update of a network by their canonical form. It changes no list that
+// is shared.
 func canonicalUpdate(u *Update) {
 	u.Extra = canonicalExtra(u.Extra)
 	u.Created, u.Exercised, u.Assigned = slices.Clone(u.Created), slices.Clone(u.Exercised), slices.Clone(u.Assigned)
@@ -69,8 +71,8 @@ func canonicalExtra(extra JSON) JSON {
 	return extra
 }
 
-// canonical returns a form of a value that is equal for all values that AlikeJSON treats as equal, and for no others. A value that can't be
-// read is returned unchanged.
+// canonical returns a form of a value that is equal for all values that AlikeJSON treats as equal, and for no others. A
+// value that can't be read is returned unchanged.
 func canonical(value JSON) JSON {
 	if value == nil {
 		return nil
@@ -157,11 +159,13 @@ func appendCanonicalName(into, text JSON) JSON {
 // mayBeNumber reports whether a text consists of what numbers consist of, and has no leading zero: 007 is a name.
 func mayBeNumber(text []byte) bool {
 	digits := bytes.TrimPrefix(text, []byte("-"))
-	return len(digits) > 0 && digits[0] >= '0' && digits[0] <= '9' && (digits[0] != '0' || len(digits) == 1 || bytes.IndexByte([]byte(".eE"), digits[1]) >= 0) &&
+	return len(digits) > 0 && digits[0] >= '0' && digits[0] <= '9' && (digits[0] != '0' || len(digits) == 1 ||
+		bytes.IndexByte([]byte(".eE"), digits[1]) >= 0) &&
 		len(bytes.Trim(digits, "0123456789.eE+-")) == 0
 }
 
-// appendCanonicalNumber appends a number in the form that equal numbers share; what is no number of a bounded size as it is.
+// appendCanonicalNumber appends a number in the form that equal numbers share; what is no number of a bounded size as
+// it is.
 func appendCanonicalNumber(into, number []byte) []byte {
 	d, err := ParseDecimal(string(number))
 	if err != nil {

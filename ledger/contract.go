@@ -2,9 +2,9 @@ package ledger
 
 import "time"
 
-// Contract is a contract as a look-up by its id returns it (interface.md, endpoint 3). Unlike a creation event it has no offset,
-// node id, blob, interface views or acs_delta, which the server does not populate there; the representative package is always the
-// contract's own. Unknown members are left out.
+// Contract is a contract as a look-up by its id returns it (interface.md, endpoint 3). Unlike a creation event it has
+// no offset, node id, blob, interface views or acs_delta, which the server does not populate there; the representative
+// package is always the contract's own. Unknown members are left out.
 type Contract struct {
 	ContractID      string
 	TemplateID      string // package-id:Module:Entity as served

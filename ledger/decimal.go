@@ -9,21 +9,22 @@ import (
 	"strings"
 )
 
-// Decimal is a decimal number as the server wrote it, which may be each form that Java's BigDecimal has: an optional minus sign, digits,
-// optionally a point and digits or none behind it, and optionally an exponent, as in 5.000E-7 and 0E-10. Without its exponent it has at
-// most 300 digits before the point and 300 after it. Its methods work only on values from [ParseDecimal] or decoding.
+// Decimal is a decimal number as the server wrote it, which may be each form that Java's BigDecimal has: an optional
+// minus sign, digits, optionally a point and digits or none behind it, and optionally an exponent, as in 5.000E-7 and
+// 0E-10. Without its exponent it has at most 300 digits before the point and 300 after it. Its methods work only on
+// values from [ParseDecimal] or decoding.
 type Decimal string
 
-// Real numbers have at most 38 digits. PostgreSQL's numeric holds thousands more, but sums overflow, indexes refuse them, and each
-// takes seconds to write: one record could block the stream.
+// Real numbers have at most 38 digits. PostgreSQL's numeric holds thousands more, but sums overflow, indexes refuse
+// them, and each takes seconds to write: one record could block the stream.
 const (
 	maxWholeDigits    = 300 // before the point, without leading zeros
 	maxFractionDigits = 300 // after it
 	maxExponentDigits = 9   // without leading zeros
 )
 
-// ParseDecimal parses a decimal number. It refuses a plus sign and a point without digits before it. It keeps the text. The database's
-// function decimal_of reads the same.
+// ParseDecimal parses a decimal number. It refuses a plus sign and a point without digits before it. It keeps the text.
+// The database's function decimal_of reads the same.
 func ParseDecimal(text string) (Decimal, error) {
 	if err := checkDecimal([]byte(text)); err != nil {
 		return "", err
@@ -40,7 +41,8 @@ func checkDecimal(text []byte) error {
 		}
 		return fmt.Errorf("is not a decimal number of the form -12.50 or 5.0E-7: %q", shorten(text))
 	}
-	if len(fraction)-exponent > maxFractionDigits || len(whole)+exponent > maxWholeDigits && wholeDigits(whole, fraction, exponent) > maxWholeDigits {
+	if len(fraction)-exponent > maxFractionDigits || len(whole)+exponent > maxWholeDigits &&
+		wholeDigits(whole, fraction, exponent) > maxWholeDigits {
 		return fmt.Errorf("has more digits than are taken, which are %d before the point and %d after it: %s",
 			maxWholeDigits, maxFractionDigits, shorten(text))
 	}
@@ -95,8 +97,8 @@ func allDigits(text []byte) bool {
 	return len(text) > 0
 }
 
-// Digits returns the digits before the point without leading zeros, and those after it, as PostgreSQL's numeric has them: an exponent
-// moves the point. A zero can be negative.
+// Digits returns the digits before the point without leading zeros, and those after it, as PostgreSQL's numeric has
+// them: an exponent moves the point. A zero can be negative.
 func (d Decimal) Digits() (negative bool, whole, fraction string) {
 	text, negative := strings.CutPrefix(string(d), "-")
 	mantissa, exponent, _ := cutExponent(text)
@@ -114,7 +116,8 @@ func (d Decimal) Digits() (negative bool, whole, fraction string) {
 	return negative, whole, fraction
 }
 
-// Plain returns the number as PostgreSQL's numeric prints it: without an exponent, leading zeros, and the sign of a zero.
+// Plain returns the number as PostgreSQL's numeric prints it: without an exponent, leading zeros, and the sign of a
+// zero.
 func (d Decimal) Plain() Decimal {
 	if d.Canonical() {
 		return d
@@ -124,7 +127,8 @@ func (d Decimal) Plain() Decimal {
 	return withPoint(negative && len(bytes.Trim(digits, "0")) > 0, digits, len(fraction))
 }
 
-// Plus returns the sum as PostgreSQL's numeric does, with as many digits after the point as the longer of the two numbers.
+// Plus returns the sum as PostgreSQL's numeric does, with as many digits after the point as the longer of the two
+// numbers.
 func (d Decimal) Plus(other Decimal) Decimal {
 	a, aScale, aFits := d.unscaledInt64()
 	b, bScale, bFits := other.unscaledInt64()
@@ -141,7 +145,8 @@ func (d Decimal) Plus(other Decimal) Decimal {
 // fitInt64 is how many digits a number may have so that the sum of two fits an int64.
 const fitInt64 = 18
 
-// unscaledInt64 returns the number without its point, and how many digits are after the point, if it has at most fitInt64 digits.
+// unscaledInt64 returns the number without its point, and how many digits are after the point, if it has at most
+// fitInt64 digits.
 func (d Decimal) unscaledInt64() (unscaled int64, scale int, ok bool) {
 	negative, whole, fraction := d.Digits()
 	if len(whole)+len(fraction) > fitInt64 {
@@ -185,8 +190,8 @@ func withPoint(negative bool, digits []byte, scale int) Decimal {
 	return Decimal(text)
 }
 
-// Canonical reports whether PostgreSQL's numeric prints the number as the server wrote it: it does unless there is an exponent, a point
-// that nothing follows, or a leading zero, or a zero has a minus sign.
+// Canonical reports whether PostgreSQL's numeric prints the number as the server wrote it: it does unless there is an
+// exponent, a point that nothing follows, or a leading zero, or a zero has a minus sign.
 func (d Decimal) Canonical() bool {
 	text, negative := strings.CutPrefix(string(d), "-")
 	if strings.ContainsAny(text, "eE") || text[len(text)-1] == '.' || negative && strings.Trim(text, "0.") == "" {

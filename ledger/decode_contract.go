@@ -3,7 +3,8 @@ package ledger
 // DecodeContract decodes the JSON object that /v2/contracts/contract-by-id serves (interface.md, endpoint 3). By rule 3
 // there, offset, nodeId, createdEventBlob, interfaceViews and acsDelta are not parsed: they may be missing or hold
 // anything. The representative package is not read either (rule 1). Unknown members are ignored. All errors are
-// *DecodeError. The result shares no memory with body, but it shares texts and lists with earlier results: don't change it.
+// *DecodeError. The result shares no memory with body, but it shares texts and lists with earlier results: don't change
+// it.
 func DecodeContract(body []byte) (Contract, error) {
 	return decode(body, answer{plain: true}, func(d *decoder) (contract Contract) {
 		lookupMembers.read(d, &contract)

@@ -40,7 +40,8 @@ func (d *decoder) entries() []ContractEntry {
 		list = append(list, ContractEntry{})
 		entry, from, unusual := &list[len(list)-1], d.at, d.unusual
 		extra := entryMembers.read(d, entry)
-		entry.Extra = withEnvelope(extra, nil, "contractEntry", "JsEmpty", entry.Extra) // Extra held the members inside contractEntry
+		// Extra held the members inside contractEntry
+		entry.Extra = withEnvelope(extra, nil, "contractEntry", "JsEmpty", entry.Extra)
 		entry.Plain = d.unusual == unusual && d.at-from <= mostPlain
 	}
 	if d.refused {
@@ -89,7 +90,10 @@ var activeMembers = membersOf(
 
 var incompleteUnassignedMembers = membersOf(
 	must("createdEvent", func(d *decoder, i *IncompleteUnassigned) { d.creation(&i.Created, OriginSnapshot) }),
-	must("unassignedEvent", func(d *decoder, i *IncompleteUnassigned) { d.unassignment(&i.Unassigned, incompleteMembers) }),
+	must("unassignedEvent", func(d *decoder,
+		i *IncompleteUnassigned) {
+		d.unassignment(&i.Unassigned, incompleteMembers)
+	}),
 )
 
 var incompleteAssignedMembers = membersOf(

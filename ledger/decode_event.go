@@ -26,8 +26,8 @@ type repeatedOffset struct {
 	at     int // position in the text
 }
 
-// repeatedUpdateOffset reads the offset of an event, which repeats that of its update. It is compared when the update was read, because
-// the update's own offset may follow its events. Servers may omit it, or send 0.
+// repeatedUpdateOffset reads the offset of an event, which repeats that of its update. It is compared when the update
+// was read, because the update's own offset may follow its events. Servers may omit it, or send 0.
 func (d *decoder) repeatedUpdateOffset() {
 	repeated := repeatedOffset{offset: Offset(d.int64()), at: d.begun}
 	switch {
@@ -190,7 +190,8 @@ var exercisedMembers = membersOf(
 	may("acsDelta", func(d *decoder, e *ExercisedEvent) { e.ACSDelta = d.optionalBool() }), // 3.3 leaves it out
 )
 
-// topologyEvents reads the events of a topology transaction. The server sends no node ids, so an event's index is its node id.
+// topologyEvents reads the events of a topology transaction. The server sends no node ids, so an event's index is its
+// node id.
 func (d *decoder) topologyEvents(u *Update) {
 	node := int32(0)
 	for next := d.begin(); next && !d.refused; next = d.more() {

@@ -8,16 +8,18 @@ import (
 	"slices"
 )
 
-// DecodeNetworkUpdates decodes the answer of a Scan's POST /v2/updates (interface.md, "Updates of a network"). Offsets are those of
-// [NetworkOffset]; they must grow from update to update and lie above after. Node ids number the events of a transaction's tree in
-// depth-first order. A consuming exercise archives, as in the ledger effects of a participant. The service sends no witnesses, so they
-// are nil.
+// DecodeNetworkUpdates decodes the answer of a Scan's POST /v2/updates (interface.md, "Updates of a network"). Offsets
+// are those of [NetworkOffset]; they must grow from update to update and lie above after. Node ids number the events of
+// a transaction's tree in depth-first order. A consuming exercise archives, as in the ledger effects of a participant.
+// The service sends no witnesses, so they are nil.
 //
-// The service shows what one party sees: reader, or "" if that is not known. If that party is no stakeholder of a created contract, the
-// creation's ACSDelta is false, because the service may not show the contract's end. All other ACSDelta are nil: not sent.
+// The service shows what one party sees: reader, or "" if that is not known. If that party is no stakeholder of a
+// created contract, the creation's ACSDelta is false, because the service may not show the contract's end. All other
+// ACSDelta are nil: not sent.
 //
-// Unknown members are kept as by [DecodeUpdateList], events of an unknown type as unknown elements. All errors are *DecodeError. The
-// result shares no memory with body, but it shares texts and lists with earlier results: don't change it.
+// Unknown members are kept as by [DecodeUpdateList], events of an unknown type as unknown elements. All errors are
+// *DecodeError. The result shares no memory with body, but it shares texts and lists with earlier results: don't change
+// it.
 func DecodeNetworkUpdates(body []byte, after Offset, reader string) ([]Update, error) {
 	form := answer{levels: 2, list: "transactions", plain: true, hint: updateIDHint}
 	return decode(body, form, func(d *decoder) []Update {
@@ -47,7 +49,8 @@ func (d *decoder) networkUpdates(l *networkList) {
 	l.updates = elements(d, &d.lexicon.updates, func(update *Update, begun int) bool {
 		d.networkUpdate(update, l.reader)
 		if !d.refused && update.Offset <= l.after {
-			d.refuseAt(begun, "record_time", fmt.Errorf("updates must come in the order of migration id and record time: %s comes after %s",
+			d.refuseAt(begun, "record_time", fmt.Errorf("updates must come in the order of migration id and record time: %s "+
+				"comes after %s",
 				networkPlace(update.Offset), networkPlace(l.after)))
 		}
 		l.after = update.Offset
@@ -108,7 +111,8 @@ var networkMembers = membersOf(
 	may("root_event_ids", func(d *decoder, u *networkItem) { u.roots = d.idList() }),
 	may("events_by_id", (*decoder).networkEvents),
 	may("external_transaction_hash", func(d *decoder, u *networkItem) { u.ExternalTransactionHash = d.hex() }),
-	may("offset", func(d *decoder, _ *networkItem) { d.value() }), // ignored: each participant behind the service has its own
+	// ignored: each participant behind the service has its own
+	may("offset", func(d *decoder, _ *networkItem) { d.value() }),
 	may("event", func(d *decoder, u *networkItem) {
 		u.moved = new(networkReassignment)
 		u.moved.extra = networkMovedMembers.read(d, u.moved)
@@ -160,8 +164,9 @@ var networkMovedMembers = membersOf(
 	may("contract_id", func(d *decoder, m *networkReassignment) { m.contractID = d.rareID() }),
 )
 
-// networkMoved checks a reassignment and makes its event. An assignment has the migration id and the synchronizer of its target, an
-// unassignment those of its source. The service does not send the template of an unassigned contract: template id and package are empty.
+// networkMoved checks a reassignment and makes its event. An assignment has the migration id and the synchronizer of
+// its target, an unassignment those of its source. The service does not send the template of an unassigned contract:
+// template id and package are empty.
 func (d *decoder) networkMoved(begun int, item *networkItem) {
 	m := item.moved
 	item.Kind = KindReassignment
@@ -171,7 +176,8 @@ func (d *decoder) networkMoved(begun int, item *networkItem) {
 		d.refuseAt(begun, "event", errors.New("stands beside the events of a transaction"))
 		return
 	case m.created == (m.contractID != ""):
-		d.refuseAt(begun, "event", errors.New("is neither an assignment, with created_event, nor an unassignment, with contract_id"))
+		d.refuseAt(begun, "event", errors.New("is neither an assignment, with created_event, nor an unassignment, with "+
+			"contract_id"))
 		return
 	case m.created:
 		c := &item.Created[0]
@@ -198,8 +204,8 @@ func (d *decoder) networkMoved(begun int, item *networkItem) {
 	item.migration, item.SynchronizerID = &m.migration, d.lexicon.name([]byte(*own))
 }
 
-// markWitnessed sets ACSDelta to false for the creations of contracts of which the reader is no stakeholder, and for the exercises of
-// these contracts in the same update.
+// markWitnessed sets ACSDelta to false for the creations of contracts of which the reader is no stakeholder, and for
+// the exercises of these contracts in the same update.
 func markWitnessed(u *Update, reader string) {
 	if reader == "" {
 		return

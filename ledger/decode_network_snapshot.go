@@ -1,7 +1,7 @@
 package ledger
 
-// NetworkContract is a contract in a snapshot of a network: its id, its stakeholders, and which update created it. All else is in that
-// update.
+// NetworkContract is a contract in a snapshot of a network: its id, its stakeholders, and which update created it. All
+// else is in that update.
 type NetworkContract struct {
 	ContractID  string
 	CreatedAt   Time
@@ -18,22 +18,24 @@ type NetworkSnapshotPage struct {
 	Next        *int64 // token of the next page; nil: none follows
 }
 
-// DecodeNetworkSnapshot decodes an answer of a Scan's POST /v1/state/acs (interface.md, "Updates of a network"). All errors are
-// *DecodeError.
+// DecodeNetworkSnapshot decodes an answer of a Scan's POST /v1/state/acs (interface.md, "Updates of a network"). All
+// errors are *DecodeError.
 func DecodeNetworkSnapshot(body []byte) (NetworkSnapshotPage, error) {
-	return decode(body, answer{levels: 2, list: "created_events", plain: true}, func(d *decoder) (page NetworkSnapshotPage) {
-		networkSnapshotMembers.read(d, &page)
-		return page
-	})
+	return decode(body, answer{levels: 2, list: "created_events", plain: true},
+		func(d *decoder) (page NetworkSnapshotPage) {
+			networkSnapshotMembers.read(d, &page)
+			return page
+		})
 }
 
-// DecodeNetworkContracts decodes contracts of a snapshot that a Scan service keeps in files: an object that has them as its list
-// created_events. All errors are *DecodeError.
+// DecodeNetworkContracts decodes contracts of a snapshot that a Scan service keeps in files: an object that has them as
+// its list created_events. All errors are *DecodeError.
 func DecodeNetworkContracts(body []byte) ([]NetworkContract, error) {
-	page, err := decode(body, answer{levels: 2, list: "created_events", plain: true}, func(d *decoder) (page NetworkSnapshotPage) {
-		networkContractsMembers.read(d, &page)
-		return page
-	})
+	page, err := decode(body, answer{levels: 2, list: "created_events", plain: true},
+		func(d *decoder) (page NetworkSnapshotPage) {
+			networkContractsMembers.read(d, &page)
+			return page
+		})
 	return page.Contracts, err
 }
 

@@ -63,8 +63,8 @@ func TestTheSampleUpdatesOfANetworkAreTheServices(t *testing.T) {
 	}
 }
 
-// TestDecodingOfNetworkUpdatesLosesNothing rebuilds the service's JSON from what was decoded and compares it key by key with what was
-// sent. What may differ is what [TestDecodingLosesNothing] lists, and:
+// TestDecodingOfNetworkUpdatesLosesNothing rebuilds the service's JSON from what was decoded and compares it key by key
+// with what was sent. What may differ is what [TestDecodingLosesNothing] lists, and:
 //
 //   - the offset of an update, which each participant behind the service has another one for,
 //   - a migration id or synchronizer beside the event of a reassignment that repeats the event's,
@@ -131,7 +131,8 @@ func rebuildNetworkUpdate(u Update) members {
 	return value
 }
 
-// rebuildNetworkTree makes the tree from node ids and last descendants alone, but for the children of events of an unknown type.
+// rebuildNetworkTree makes the tree from node ids and last descendants alone, but for the children of events of an
+// unknown type.
 func rebuildNetworkTree(u Update) (roots []string, events members) {
 	roots, events = []string{}, members{}
 	type node struct {
@@ -379,7 +380,8 @@ func FuzzDecodeNetworkUpdates(f *testing.F) {
 	})
 }
 
-// requireWalk checks that node ids have no gap, and that what lies below an exercise does not reach beyond what its parent has.
+// requireWalk checks that node ids have no gap, and that what lies below an exercise does not reach beyond what its
+// parent has.
 func requireWalk(t *testing.T, u *Update) {
 	t.Helper()
 	var ids []int32

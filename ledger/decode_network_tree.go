@@ -88,7 +88,8 @@ func (d *decoder) networkEvent(u *networkItem, node *networkNode) {
 		u.Unknown = append(u.Unknown, UnknownElement{Kind: o.kind, Raw: extend(nil, quoted, sent)})
 	}
 	if id != node.id && !d.refused {
-		d.refuseAt(node.at, "event_id", fmt.Errorf("is %q, and the event stands under %q", shortenTo(id, 200), shortenTo(node.id, 200)))
+		d.refuseAt(node.at, "event_id", fmt.Errorf("is %q, and the event stands under %q", shortenTo(id, 200),
+			shortenTo(node.id, 200)))
 	}
 }
 
@@ -153,8 +154,8 @@ var networkExercisedMembers = membersOf(
 	}),
 )
 
-// numberEvents gives the events of a transaction their node ids in execution order: each before its descendants. begun is the
-// transaction's position in the text.
+// numberEvents gives the events of a transaction their node ids in execution order: each before its descendants. begun
+// is the transaction's position in the text.
 func (d *decoder) numberEvents(begun int, item *networkItem) {
 	places := make(map[string]int, len(d.tree))
 	for i := range d.tree {
@@ -169,7 +170,8 @@ func (d *decoder) numberEvents(begun int, item *networkItem) {
 		case !found:
 			d.refuseAt(at, field, fmt.Errorf("names event %q, which events_by_id does not have", shortenTo(id, 200)))
 		case d.tree[i].number >= 0:
-			d.refuseAt(at, field, fmt.Errorf("names event %q, which another list names, or the same one twice", shortenTo(id, 200)))
+			d.refuseAt(at, field, fmt.Errorf("names event %q, which another list names, or the same one twice",
+				shortenTo(id, 200)))
 		default:
 			d.tree[i].number = next
 			next++

@@ -10,8 +10,8 @@ import (
 // DecodeTransactions decodes the JSON object that /v0/transactions serves (interface.md, endpoint 6), in its order. The
 // list must be there: an answer without one is an error, not the end. A record's kind follows from its one part and, if
 // sent, its transaction_type, which must agree. Unknown members, types and combinations of parts are kept, see
-// [Transaction]; members of the answer outside of records are ignored. All errors are *DecodeError. The result shares no
-// memory with body, but it shares texts with earlier results: don't change it.
+// [Transaction]; members of the answer outside of records are ignored. All errors are *DecodeError. The result shares
+// no memory with body, but it shares texts with earlier results: don't change it.
 func DecodeTransactions(body []byte) ([]Transaction, error) {
 	form := answer{levels: 2, list: "transactions", plain: true, hint: eventIDHint}
 	return decode(body, form, func(d *decoder) (records []Transaction) {
@@ -71,8 +71,8 @@ var recordKinds = [...]struct {
 	{TransactionAbort, "abort_transfer_instruction", "abort_transfer_instruction"},
 }
 
-// kindOf returns a record's kind by its one part. The server's type, nil if it sent none, must agree. The kind is unknown if the type is,
-// or if there is no part or more than one: interface.md does not define these.
+// kindOf returns a record's kind by its one part. The server's type, nil if it sent none, must agree. The kind is
+// unknown if the type is, or if there is no part or more than one: interface.md does not define these.
 func kindOf(typ *string, parts [len(recordKinds)]bool) (kind TransactionKind, field string, err error) {
 	named, held, count := -1, -1, 0
 	for i := range recordKinds {
@@ -168,9 +168,11 @@ var senderMembers = membersOf(
 	may("input_amulet_amount", func(d *decoder, s *Sender) { s.InputAmount = d.inputAmount(wordAmulet) }),
 	may("input_coin_amount", func(d *decoder, s *Sender) { s.InputAmount = d.inputAmount(wordCoin) }),
 	may("input_app_reward_amount", func(d *decoder, s *Sender) { s.InputAppRewardAmount = d.optionalAmount() }),
-	may("input_validator_reward_amount", func(d *decoder, s *Sender) { s.InputValidatorRewardAmount = d.optionalAmount() }),
+	may("input_validator_reward_amount",
+		func(d *decoder, s *Sender) { s.InputValidatorRewardAmount = d.optionalAmount() }),
 	may("input_sv_reward_amount", func(d *decoder, s *Sender) { s.InputSVRewardAmount = d.optionalAmount() }),
-	may("input_validator_faucet_amount", func(d *decoder, s *Sender) { s.InputValidatorFaucetAmount = d.optionalAmount() }),
+	may("input_validator_faucet_amount",
+		func(d *decoder, s *Sender) { s.InputValidatorFaucetAmount = d.optionalAmount() }),
 	may("sender_change_fee", func(d *decoder, s *Sender) { s.ChangeFee = d.optionalAmount() }),
 	may("sender_change_amount", func(d *decoder, s *Sender) { s.ChangeAmount = d.optionalAmount() }),
 	may("sender_fee", func(d *decoder, s *Sender) { s.Fee = d.optionalAmount() }),

@@ -177,8 +177,8 @@ func TestARecordOfAnUnknownKindIsKeptAsSent(t *testing.T) {
 		decodeOne(t, `{"event_id":"e","transaction_type":"x","date":"soon","domain_id":7}`), "what can't be read stands in Raw alone")
 }
 
-// Which parts a record has, interface.md does not say, nor that it has a date: what does not look like one of the known kinds is
-// kept as it is, and stops nothing.
+// Which parts a record has, interface.md does not say, nor that it has a date: what does not look like one of the known
+// kinds is kept as it is, and stops nothing.
 func TestARecordOfAnUnknownShapeIsKeptAsSent(t *testing.T) {
 	t.Parallel()
 	const anotherPart = `"mint":{"amulet_owner":"a","amulet_amount":"1"},`
@@ -235,7 +235,8 @@ func TestAmountsKeepEveryDigit(t *testing.T) {
 	}
 }
 
-// A NUL or half of a surrogate pair in a description would stop everybody's history for ever, and anybody can write one.
+// A NUL or half of a surrogate pair in a description would stop everybody's history for ever, and anybody can write
+// one.
 func TestNoDescriptionStopsTheStream(t *testing.T) {
 	t.Parallel()
 	for sent, want := range map[string]string{

@@ -6,16 +6,18 @@ import (
 	"slices"
 )
 
-// mostElements limits the updates and checkpoints, or records of the transaction history, in one answer: the smallest take
-// a hundred times their JSON in memory. The indexer requests at most 2,000 updates, or 1,000 records.
+// mostElements limits the updates and checkpoints, or records of the transaction history, in one answer: the smallest
+// take a hundred times their JSON in memory. The indexer requests at most 2,000 updates, or 1,000 records.
 const mostElements = 100_000
 
 // mostTimes limits the synchronizers in an offset checkpoint. Each becomes a row; a participant is connected to few.
 const mostTimes = 1000
 
-var errTooManyTimes = fmt.Errorf("is one more than the %d that are read: one for each synchronizer of the participant", mostTimes)
+var errTooManyTimes = fmt.Errorf("is one more than the %d that are read: one for each synchronizer of the participant",
+	mostTimes)
 
-var errTooMany = fmt.Errorf("is one more than the %d that are read of an answer; no server serves as many at once", mostElements)
+var errTooMany = fmt.Errorf("is one more than the %d that are read of an answer; no server serves as many at once",
+	mostElements)
 
 // UpdateList is a response with a list of updates.
 type UpdateList struct {
@@ -36,14 +38,16 @@ type UpdatePage struct {
 
 // DecodeUpdateList decodes the JSON array that /v2/updates and /v2/updates/flats serve in ascending order
 // (interface.md, "Update"). Offsets of updates must grow and be greater than after; a checkpoint may repeat the offset
-// before it, or after itself. Unknown members and variants are kept, see [Update]. All errors are *DecodeError. The result
-// shares no memory with body, but it shares texts and lists with earlier results: don't change it.
+// before it, or after itself. Unknown members and variants are kept, see [Update]. All errors are *DecodeError. The
+// result shares no memory with body, but it shares texts and lists with earlier results: don't change it.
 func DecodeUpdateList(body []byte, after Offset) (UpdateList, error) {
-	return decode(body, answer{levels: 1, hint: offsetHint}, func(d *decoder) UpdateList { return d.updates(order{last: after}) })
+	return decode(body, answer{levels: 1, hint: offsetHint},
+		func(d *decoder) UpdateList { return d.updates(order{last: after}) })
 }
 
 // DecodeUpdatePage decodes the JSON object that /v2/updates/get-updates-page serves in ascending order. Beside what
-// holds for [DecodeUpdateList], the updates must lie within the page's own bounds. Unknown members of the page are ignored.
+// holds for [DecodeUpdateList], the updates must lie within the page's own bounds. Unknown members of the page are
+// ignored.
 func DecodeUpdatePage(body []byte, after Offset) (UpdatePage, error) {
 	return decode(body, answer{levels: 2, list: "updates", hint: offsetHint}, func(d *decoder) UpdatePage {
 		page := updatePage{after: after}
@@ -111,8 +115,8 @@ func (d *decoder) updates(o order) (list UpdateList) {
 	return list
 }
 
-// elements reads a list into a buffer of the lexicon; nil: it is empty, or was refused. read reads an element, which begins at a position,
-// into what may hold another one, and reports whether it is one of the list.
+// elements reads a list into a buffer of the lexicon; nil: it is empty, or was refused. read reads an element, which
+// begins at a position, into what may hold another one, and reports whether it is one of the list.
 func elements[T any](d *decoder, room *[]T, read func(into *T, begun int) bool) []T {
 	list, started, came := takeBuffer(room), d.at, 0
 	for next := d.begin(); next && !d.refused; next = d.more() {
@@ -137,8 +141,8 @@ func elements[T any](d *decoder, room *[]T, read func(into *T, begun int) bool) 
 	return list
 }
 
-// expected estimates how many elements of a list follow, by the size of the came elements since position begun. The estimate is at most
-// eight times came, because a list may begin with small elements.
+// expected estimates how many elements of a list follow, by the size of the came elements since position begun. The
+// estimate is at most eight times came, because a list may begin with small elements.
 func (d *decoder) expected(came, begun int) int {
 	if came == 0 {
 		return 1
@@ -150,7 +154,8 @@ func (d *decoder) expected(came, begun int) int {
 // mostPlain is the largest JSON of an update or snapshot entry that counts as plain (see Update.Plain), in bytes.
 const mostPlain = 1 << 20
 
-// listed reads an element of a list of updates. It stores an update in into, and returns a checkpoint; nil: it was an update.
+// listed reads an element of a list of updates. It stores an update in into, and returns a checkpoint; nil: it was an
+// update.
 func (d *decoder) listed(into *Update) *OffsetCheckpoint {
 	started, unusual := d.at, d.unusual
 	*into = Update{}

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// decoder reads the JSON of a body into the types of the domain, in one pass, as the tables of members say. If it refuses something, it
-// keeps position and reason, from which explain makes the error, and jumps to the end of the body, so that its callers need not check
-// for an error after each value.
+// decoder reads the JSON of a body into the types of the domain, in one pass, as the tables of members say. If it
+// refuses something, it keeps position and reason, from which explain makes the error, and jumps to the end of the
+// body, so that its callers need not check for an error after each value.
 type decoder struct {
 	jsonScanner
 	*lexicon

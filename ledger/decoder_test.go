@@ -176,9 +176,9 @@ func TestWhatServersSendIsRead(t *testing.T) {
 	requireRead(t, "contract page", []byte(`{"nextPageToken":"next","activeContracts":`+string(plainEntries())+`,"activeAtOffset":99}`))
 }
 
-// Whatever is done to a character, a body that is still accepted is what the library reads in it, and the error of one that is
-// not is a *DecodeError. Within a word one letter is as good as another one. With the race detector, and where it has to be short,
-// one character in 211 is tried.
+// Whatever is done to a character, a body that is still accepted is what the library reads in it, and the error of one
+// that is not is a *DecodeError. Within a word one letter is as good as another one. With the race detector, and where
+// it has to be short, one character in 211 is tried.
 func TestDamagedBodiesAreNeverMisread(t *testing.T) {
 	t.Parallel()
 	element := list(transaction(10, created(10, 0), archived(10, 1), exercised(10, 2)), checkpoint(11), reassignment(12, assigned(12, 0), unassigned(12, 1)),

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// RulesVersion is the version of the rules by which records follow from updates. Whoever changes what Records returns raises it: then stored
-// records of an earlier version are derived again.
+// RulesVersion is the version of the rules by which records follow from updates. Whoever changes what Records returns
+// raises it: then stored records of an earlier version are derived again.
 const RulesVersion = 1
 
-// MovedUpdate is the part of an update of a network from which the records of the transaction history are derived: its exercises of
-// certain choices, and its amulets.
+// MovedUpdate is the part of an update of a network from which the records of the transaction history are derived: its
+// exercises of certain choices, and its amulets.
 type MovedUpdate struct {
 	Offset         Offset
 	ID             string
@@ -26,7 +26,8 @@ type MovedUpdate struct {
 	Noted []Transaction
 }
 
-// MovingExercise is an exercise that a record follows from, or that decides which records follow from the exercises below it.
+// MovingExercise is an exercise that a record follows from, or that decides which records follow from the exercises
+// below it.
 type MovingExercise struct {
 	NodeID, LastDescendant int32
 	ContractID             string
@@ -125,8 +126,8 @@ func EventIDOf(updateID string, node int32) string {
 	return "#" + updateID + ":" + strconv.Itoa(int(node))
 }
 
-// Records derives the records of the transaction history, in order. Their Offset is nil: it belonged to the service's own participant. An
-// exercise that can't be read gives a record of an unknown kind.
+// Records derives the records of the transaction history, in order. Their Offset is nil: it belonged to the service's
+// own participant. An exercise that can't be read gives a record of an unknown kind.
 func (u *MovedUpdate) Records() []Transaction {
 	if u.Noted == nil {
 		return u.walk(0, 1<<31-1, nil)
@@ -138,7 +139,8 @@ func (u *MovedUpdate) Records() []Transaction {
 	return list
 }
 
-// walk appends the records of the exercises from index i on, up to node id last. It skips exercises below one that explains them.
+// walk appends the records of the exercises from index i on, up to node id last. It skips exercises below one that
+// explains them.
 func (u *MovedUpdate) walk(i int, last int32, list []Transaction) []Transaction {
 	for i < len(u.Exercises) && u.Exercises[i].NodeID <= last {
 		e := &u.Exercises[i]
@@ -210,7 +212,8 @@ func (u *MovedUpdate) below(i int, rules ...movingRule) int {
 
 // record returns a record of an exercise with the members that all kinds have.
 func (u *MovedUpdate) record(e *MovingExercise, kind TransactionKind, typ string) Transaction {
-	t := Transaction{EventID: EventIDOf(u.ID, e.NodeID), Kind: kind, Type: &typ, Date: Time{Time: u.EffectiveAt, Valid: true}, Rules: RulesVersion}
+	t := Transaction{EventID: EventIDOf(u.ID, e.NodeID), Kind: kind, Type: &typ, Date: Time{Time: u.EffectiveAt,
+		Valid: true}, Rules: RulesVersion}
 	if u.SynchronizerID != "" {
 		t.DomainID = &u.SynchronizerID
 	}
@@ -230,7 +233,8 @@ func (u *MovedUpdate) unknown(e *MovingExercise) Transaction {
 	}
 	t.Word = ""
 	t.Raw, _ = json.Marshal(map[string]any{ // of values that a database holds as JSON
-		"event_id": t.EventID, "choice": e.Choice, "contract_id": e.ContractID, "choice_argument": raw(e.Argument), "exercise_result": raw(e.Result),
+		"event_id": t.EventID, "choice": e.Choice, "contract_id": e.ContractID, "choice_argument": raw(e.Argument),
+		"exercise_result": raw(e.Result),
 	})
 	return t
 }

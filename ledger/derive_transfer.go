@@ -105,7 +105,8 @@ func (c *change) UnmarshalJSON(text []byte) error {
 // account is an account of the token standard, as its owner: in V1 a party, in V2 a record with an optional owner.
 type account string
 
-// of returns the owner of an account of an instrument. An account without owner belongs to the instrument's administrator.
+// of returns the owner of an account of an instrument. An account without owner belongs to the instrument's
+// administrator.
 func (a account) of(admin string) string {
 	return cmp.Or(string(a), admin)
 }
@@ -233,7 +234,8 @@ func summed(t *Transaction, sender string, r *transferResult) (err error) {
 		return err
 	}
 	t.Transfer = &Transfer{Receivers: []Receiver{}, BalanceChanges: []BalanceChange{}, Sender: Sender{
-		Party: sender, ChangeFee: optionalSum(s.ChangeFee), ChangeAmount: optionalSum(s.ChangeAmount), HoldingFees: s.HoldingFees.optional(),
+		Party: sender, ChangeFee: optionalSum(s.ChangeFee), ChangeAmount: optionalSum(s.ChangeAmount),
+		HoldingFees: s.HoldingFees.optional(),
 		InputAmount: s.InputAmulet.optional(), InputAppRewardAmount: optionalSum(s.InputAppReward),
 		InputValidatorRewardAmount: optionalSum(s.InputValidatorReward), InputSVRewardAmount: optionalSum(s.InputSVReward),
 		InputValidatorFaucetAmount: optionalSum(s.InputFaucet),
@@ -242,7 +244,8 @@ func summed(t *Transaction, sender string, r *transferResult) (err error) {
 		if c[0].Party == "" || !c[1].Initial.known() || !c[1].Rate.known() {
 			return errIncomplete
 		}
-		t.Transfer.BalanceChanges = append(t.Transfer.BalanceChanges, BalanceChange{Party: c[0].Party, InitialAmount: c[1].Initial.value(), HoldingFeesRate: c[1].Rate.value()})
+		t.Transfer.BalanceChanges = append(t.Transfer.BalanceChanges, BalanceChange{Party: c[0].Party,
+			InitialAmount: c[1].Initial.value(), HoldingFeesRate: c[1].Rate.value()})
 	}
 	return nil
 }
@@ -271,8 +274,8 @@ func (u *MovedUpdate) send(i int) (t Transaction, err error) {
 	return t, nil
 }
 
-// sent returns the record of a transfer without an exercise of AmuletRules_Transfer. Its own result sums it up, but names no receiver:
-// that is the owner of the amulet that it creates.
+// sent returns the record of a transfer without an exercise of AmuletRules_Transfer. Its own result sums it up, but
+// names no receiver: that is the owner of the amulet that it creates.
 func (u *MovedUpdate) sent(e *MovingExercise, argument *sendArgument, result *sendResult) (Transaction, error) {
 	t := u.record(e, TransactionTransfer, "transfer")
 	if err := summed(&t, string(argument.Sender), &result.Result); err != nil {
@@ -290,7 +293,8 @@ func (u *MovedUpdate) sent(e *MovingExercise, argument *sendArgument, result *se
 		fees.Add(fees, fee.rat())
 	}
 	t.Transfer.Sender.Fee = sumOf(fees).optional()
-	t.Transfer.Receivers = append(t.Transfer.Receivers, Receiver{Party: a.Owner, Amount: argument.Amount.value(), Fee: sumOf(new(big.Rat)).optional()})
+	t.Transfer.Receivers = append(t.Transfer.Receivers, Receiver{Party: a.Owner, Amount: argument.Amount.value(),
+		Fee: sumOf(new(big.Rat)).optional()})
 	return t, nil
 }
 
@@ -314,7 +318,9 @@ func (u *MovedUpdate) factory(i int) (records []Transaction, explained bool, err
 	x, output := &argument.Transfer, &result.Output
 	sender, to := x.Sender.of(x.Instrument.Admin), x.Receiver.of(x.Instrument.Admin)
 	switch inner := u.below(i, ruleTransfer, ruleSend); {
-	case output.Tag == "TransferInstructionResult_Pending" || output.Tag == "TransferInstructionResult_Completed" && inner < 0: // to oneself, or by both
+	// to oneself, or by both
+	case output.Tag == "TransferInstructionResult_Pending" || output.Tag == "TransferInstructionResult_Completed" &&
+		inner < 0:
 		receiver := to
 		if output.Tag == "TransferInstructionResult_Pending" {
 			receiver = sender // who locks it
@@ -393,8 +399,8 @@ func (u *MovedUpdate) allocated(i int) (records []Transaction, explained bool, e
 	return []Transaction{t}, true, err
 }
 
-// moved returns the record of a transfer through the token standard. In older releases it is the record of the AmuletRules_Transfer below
-// it; else it is computed from the amulets that are archived and created below it.
+// moved returns the record of a transfer through the token standard. In older releases it is the record of the
+// AmuletRules_Transfer below it; else it is computed from the amulets that are archived and created below it.
 func (u *MovedUpdate) moved(i int, sender, receiver string, amount exactSum) (Transaction, error) {
 	e := &u.Exercises[i]
 	if inner := u.below(i, ruleTransfer); inner >= 0 {
@@ -407,7 +413,8 @@ func (u *MovedUpdate) moved(i int, sender, receiver string, amount exactSum) (Tr
 	zero := func() *Decimal { return sumOf(new(big.Rat)).optional() }
 	t.Transfer = &Transfer{
 		Sender: Sender{
-			Party: sender, ChangeFee: zero(), ChangeAmount: zero(), Fee: zero(), HoldingFees: zero(), InputAppRewardAmount: zero(),
+			Party: sender, ChangeFee: zero(), ChangeAmount: zero(), Fee: zero(), HoldingFees: zero(),
+			InputAppRewardAmount:       zero(),
 			InputValidatorRewardAmount: zero(), InputSVRewardAmount: zero(),
 		},
 		Receivers: []Receiver{{Party: receiver, Amount: amount.value(), Fee: zero()}},
@@ -415,8 +422,8 @@ func (u *MovedUpdate) moved(i int, sender, receiver string, amount exactSum) (Tr
 	return t, u.count(&t, e)
 }
 
-// count computes a transfer's round, input and balance changes from the amulets below an exercise. If the payload of one is not known,
-// input and balance changes are left out.
+// count computes a transfer's round, input and balance changes from the amulets below an exercise. If the payload of
+// one is not known, input and balance changes are left out.
 func (u *MovedUpdate) count(t *Transaction, e *MovingExercise) error {
 	type total struct{ initial, rate *big.Rat }
 	input, totals, parties := new(big.Rat), map[string]*total{}, []string(nil)
@@ -466,7 +473,8 @@ func (u *MovedUpdate) count(t *Transaction, e *MovingExercise) error {
 	t.Transfer.BalanceChanges = []BalanceChange{}
 	for _, party := range parties {
 		t.Transfer.BalanceChanges = append(t.Transfer.BalanceChanges, BalanceChange{
-			Party: party, InitialAmount: sumOf(totals[party].initial).value(), HoldingFeesRate: sumOf(totals[party].rate).value(),
+			Party: party, InitialAmount: sumOf(totals[party].initial).value(),
+			HoldingFeesRate: sumOf(totals[party].rate).value(),
 		})
 	}
 	return nil

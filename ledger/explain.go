@@ -22,11 +22,11 @@ type answer struct {
 	hint func(text []byte, e *DecodeError)
 }
 
-// explain returns the error for a refused body. It reads the body again with jsontext, whose error, if any, is returned. Else the error
-// names the element at the position that the member tables refused.
+// explain returns the error for a refused body. It reads the body again with jsontext, whose error, if any, is
+// returned. Else the error names the element at the position that the member tables refused.
 func explain(body []byte, form answer, wrong refusal) *DecodeError {
-	// A lone surrogate is legal in a payload, but the library counts it as invalid UTF-8. If the body's bytes are valid UTF-8,
-	// the option therefore allows surrogates only.
+	// A lone surrogate is legal in a payload, but the library counts it as invalid UTF-8. If the body's bytes are valid
+	// UTF-8, the option therefore allows surrogates only.
 	dec := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowInvalidUTF8(utf8.Valid(body)))
 	refused := whole(errors.New("is not what is expected"))
 	begun, found := 0, wrong.err == nil // begun is the beginning of the element
@@ -66,7 +66,8 @@ func (a answer) syntax(dec *jsontext.Decoder, err error) *DecodeError {
 	}
 	e := a.place(syntactic.JSONPointer, "")
 	kind, n := dec.StackIndex(dec.StackDepth())
-	if betweenElements := e.Element < 0 && e.Field == a.list; betweenElements && dec.StackDepth() == a.levels && kind == '[' {
+	if betweenElements := e.Element < 0 && e.Field == a.list; betweenElements && dec.StackDepth() == a.levels &&
+		kind == '[' {
 		e.Element, e.Field = int(n), ""
 	}
 	switch {
@@ -83,7 +84,8 @@ func (a answer) syntax(dec *jsontext.Decoder, err error) *DecodeError {
 	return e
 }
 
-// place returns an error with the element that a pointer leads into, and with the path of a field within it, without wrappers.
+// place returns an error with the element that a pointer leads into, and with the path of a field within it, without
+// wrappers.
 func (a answer) place(pointer jsontext.Pointer, field string) *DecodeError {
 	e := whole(nil)
 	steps := slices.Collect(pointer.Tokens())
@@ -160,9 +162,10 @@ func textMember(text []byte, wanted string) (found string) {
 	return found
 }
 
-// search visits the members of an object, and of the nested objects for which enters returns true, until takes returns true or the
-// text can't be read further.
-func search(text []byte, enters func(level int, name string) bool, takes func(level int, name string, v jsontext.Value) bool) {
+// search visits the members of an object, and of the nested objects for which enters returns true, until takes returns
+// true or the text can't be read further.
+func search(text []byte, enters func(level int, name string) bool, takes func(level int, name string,
+	v jsontext.Value) bool) {
 	text = bytes.TrimLeft(text, ", \t\r\n") // separators between elements
 	dec := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if dec.PeekKind() != '{' {

@@ -8,11 +8,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Fingerprint returns 64 bits of a SHA-256 hash that identify a record, whatever service and release served it. The hash covers the
-// content of a record without what differs between services and releases: the offset, the round, the domain, the word for the
-// unit, the types that interface.md does not have, balance changes, fees and unknown members. For a record of an unknown kind it
-// covers everything but the offset; of one that follows from an update, only its id and type, because the rest may be redacted there. It is
-// stored, so what it covers must not change.
+// Fingerprint returns 64 bits of a SHA-256 hash that identify a record, whatever service and release served it. The
+// hash covers the content of a record without what differs between services and releases: the offset, the round, the
+// domain, the word for the unit, the types that interface.md does not have, balance changes, fees and unknown members.
+// For a record of an unknown kind it covers everything but the offset; of one that follows from an update, only its id
+// and type, because the rest may be redacted there. It is stored, so what it covers must not change.
 func (t *Transaction) Fingerprint() int64 {
 	var room [512]byte // enough for most records, so that these need no allocation
 	text := appendText(room[:0], t.EventID)
@@ -66,7 +66,8 @@ func appendOwned(to []byte, owned *OwnedAmount) []byte {
 	return appendAmount(appendText(to, owned.Owner), owned.Amount)
 }
 
-// withoutOffset returns a record without its offset, in a form that does not depend on the order of members, white space or escapes.
+// withoutOffset returns a record without its offset, in a form that does not depend on the order of members, white
+// space or escapes.
 func withoutOffset(record JSON) JSON {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(record), jsontext.AllowInvalidUTF8(true))
 	rest := make(JSON, 0, len(record))
@@ -94,7 +95,8 @@ func withoutOffset(record JSON) JSON {
 		rest = append(rest, '}')
 		// Numbers keep their digits, which the usual canonical form would round. Halves of surrogate pairs would all look
 		// the same, so that escapes stay where there are any.
-		err = rest.Format(jsontext.AllowInvalidUTF8(true), jsontext.ReorderRawObjects(true), jsontext.PreserveRawStrings(!rest.IsValid()))
+		err = rest.Format(jsontext.AllowInvalidUTF8(true), jsontext.ReorderRawObjects(true),
+			jsontext.PreserveRawStrings(!rest.IsValid()))
 	}
 	if err != nil {
 		panic("ledger: a record that was decoded once is JSON: " + err.Error())

@@ -18,18 +18,20 @@ const (
 	fewNames = 200
 )
 
-// jsonScanner finds where JSON values end, in a third of the time that a jsontext.Decoder takes. It accepts exactly what that decoder
-// accepts: it checks the grammar, duplicate names and the depth. It does not say what is wrong, or where.
+// jsonScanner finds where JSON values end, in a third of the time that a jsontext.Decoder takes. It accepts exactly
+// what that decoder accepts: it checks the grammar, duplicate names and the depth. It does not say what is wrong, or
+// where.
 //
-// Its methods take the position at which a value begins, and return the position at which it ends; a negative number if there is no such
-// value.
+// Its methods take the position at which a value begins, and return the position at which it ends; a negative number if
+// there is no such value.
 type jsonScanner struct {
 	text    []byte // valid UTF-8
 	depth   int    // how many lists and objects are open
 	escapes int    // how many escapes were read
-	unusual int    // how many things were read that jsonb might refuse: escapes that may be no character, long numbers, deep nesting
-	// memberNames are the names in all open objects. The names of an object with more than fewNames are in many instead, by the
-	// index at which they begin.
+	// how many things were read that jsonb might refuse: escapes that may be no character, long numbers, deep nesting
+	unusual int
+	// memberNames are the names in all open objects. The names of an object with more than fewNames are in many instead,
+	// by the index at which they begin.
 	memberNames []span
 	many        map[int]map[string]bool
 	unquoted    []byte // names with escapes, without them
@@ -183,7 +185,8 @@ func (s *jsonScanner) nameAt(place span) []byte {
 	return s.text[place.from:place.to]
 }
 
-// unquoted returns a text without its quotes and escapes. Half of a surrogate pair becomes U+FFFD: that is what names are compared by.
+// unquoted returns a text without its quotes and escapes. Half of a surrogate pair becomes U+FFFD: that is what names
+// are compared by.
 func unquoted(text []byte) []byte {
 	plain, _ := jsontext.AppendUnquote(nil, text) // the error is that of such halves
 	return plain
@@ -238,9 +241,9 @@ func (s *jsonScanner) string(at int) int {
 func plain(text []byte, at int) int {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	for ; at+8 <= len(text); at += 8 {
-		// Eight bytes are tested at once. The subtractions set the highest bit of each byte that is such a character; bytes above the
-		// first one found may be wrong. Flipping bit 1 keeps control characters below space, and turns the quote (0x22) into a
-		// space (0x20), so that one comparison with space+1 finds both.
+		// Eight bytes are tested at once. The subtractions set the highest bit of each byte that is such a character; bytes
+		// above the first one found may be wrong. Flipping bit 1 keeps control characters below space, and turns the quote
+		// (0x22) into a space (0x20), so that one comparison with space+1 finds both.
 		w := binary.LittleEndian.Uint64(text[at : at+8])
 		control, backslash := (w^2*ones)-(' '+1)*ones, (w^'\\'*ones)-ones
 		if found := (control | backslash) &^ w & high; found != 0 {
@@ -270,7 +273,8 @@ func escape(text []byte) int {
 // unicodeEscape returns the length of a \u escape.
 const unicodeEscape = len(`\u0000`)
 
-// mayBeNoCharacter reports whether four hexadecimal digits may be those of a NUL or a surrogate. It is also true for some characters.
+// mayBeNoCharacter reports whether four hexadecimal digits may be those of a NUL or a surrogate. It is also true for
+// some characters.
 func mayBeNoCharacter(digits []byte) bool {
 	return string(digits) == "0000" || digits[0]|0x20 == 'd'
 }

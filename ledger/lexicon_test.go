@@ -11,7 +11,8 @@ import (
 	"ledgerindexer/internal/brief"
 )
 
-// Pages that are decoded at a time, and behind refused ones, are what they are alone, and stay so while others are decoded.
+// Pages that are decoded at a time, and behind refused ones, are what they are alone, and stay so while others are
+// decoded.
 func TestPagesDecodedAtATime(t *testing.T) {
 	t.Parallel()
 	rounds := 20

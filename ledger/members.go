@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// Each kind of JSON object that servers send is described by a table of its members: the names, which of them are required, and how
-// each value is read.
+// Each kind of JSON object that servers send is described by a table of its members: the names, which of them are
+// required, and how each value is read.
 
-// known is such a table. The members are read into a T. They are listed in the order in which servers send them, because that order is
-// read fastest.
+// known is such a table. The members are read into a T. They are listed in the order in which servers send them,
+// because that order is read fastest.
 type known[T any] struct {
 	list     []member[T]
 	required uint64 // a bit for each in the list
@@ -55,7 +55,8 @@ func may[T any](name string, read func(*decoder, *T)) member[T] {
 	return member[T]{`"` + name + `"`, false, read}
 }
 
-// wrapped returns the table of an object whose only member is "value". Such objects stand between the name of a variant and its members.
+// wrapped returns the table of an object whose only member is "value". Such objects stand between the name of a variant
+// and its members.
 func wrapped[T any](read func(*decoder, *T)) *known[T] { return membersOf(must("value", read)).keep() }
 
 // keep returns the table of the same object, with unknown members kept under any names.
@@ -137,8 +138,8 @@ func (d *decoder) endsMember() bool {
 	return true
 }
 
-// find looks up the name of the next member, and reads it. It returns its index in the list; probably is the likely one. For an unknown
-// name it returns the length of the list, and does not read the name.
+// find looks up the name of the next member, and reads it. It returns its index in the list; probably is the likely
+// one. For an unknown name it returns the length of the list, and does not read the name.
 func (m *known[T]) find(d *decoder, probably int) int {
 	if d.peek(); probably < len(m.list) && d.has(m.list[probably].name) {
 		d.at += len(m.list[probably].name)
@@ -173,8 +174,8 @@ func (m *known[T]) findEscaped(d *decoder) int {
 	return i
 }
 
-// unknown reads an unknown member, and returns the object of unknown members with it. first is where the names of the object that is
-// being read begin in d.memberNames.
+// unknown reads an unknown member, and returns the object of unknown members with it. first is where the names of the
+// object that is being read begin in d.memberNames.
 func (m *known[T]) unknown(d *decoder, object JSON, first int) JSON {
 	begun := d.at
 	end := d.memberName(begun, first)

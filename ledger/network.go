@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// A Scan service serves the updates of its network as the party that operates the network (the DSO) sees them, in the order of
-// migration id and record time. NetworkOffset makes one offset of the two, so that these updates are a ledger like a participant's.
+// A Scan service serves the updates of its network as the party that operates the network (the DSO) sees them, in the
+// order of migration id and record time. NetworkOffset makes one offset of the two, so that these updates are a ledger
+// like a participant's.
 
 const (
 	networkTimeBits  = 52
@@ -15,9 +16,10 @@ const (
 	networkTimeLimit = "2112-09-17T23:53:47.370495Z" // mostNetworkTime
 )
 
-// NetworkOffset returns the offset of the update with a migration id and a record time. Its upper bits are the migration id, 0 to
-// 2047, and its lower 52 bits the record time in microseconds since 1970, up to 2112-09-17. So offsets have the order of the updates,
-// and the record times of two migrations may overlap. What does not fit, or has parts of a microsecond, is an error.
+// NetworkOffset returns the offset of the update with a migration id and a record time. Its upper bits are the
+// migration id, 0 to 2047, and its lower 52 bits the record time in microseconds since 1970, up to 2112-09-17. So
+// offsets have the order of the updates, and the record times of two migrations may overlap. What does not fit, or has
+// parts of a microsecond, is an error.
 func NetworkOffset(migrationID int64, recordTime Time) (Offset, error) {
 	micros := recordTime.Time.UnixMicro()
 	switch {
@@ -29,7 +31,8 @@ func NetworkOffset(migrationID int64, recordTime Time) (Offset, error) {
 		return 0, fmt.Errorf("record time %s is not in 1970 to %s, so it has no place in an offset",
 			recordTime.Time.Format(time.RFC3339Nano), networkTimeLimit)
 	case migrationID == 0 && micros == 0:
-		return 0, fmt.Errorf("the first microsecond of 1970 in migration 0 is offset 0, the beginning of the ledger, which no update has")
+		return 0, fmt.Errorf("the first microsecond of 1970 in migration 0 is offset 0, the beginning of the ledger, which " +
+			"no update has")
 	}
 	return Offset(migrationID<<networkTimeBits | micros), nil
 }

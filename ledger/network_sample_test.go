@@ -10,8 +10,8 @@ func networkPage(updates ...string) []byte {
 	return []byte(`{"transactions":[` + strings.Join(updates, ",") + `]}`)
 }
 
-// networkTransaction is a transaction of the update "u<n>", recorded n seconds after a full minute. Its events are those that
-// networkCreated and networkExercised make.
+// networkTransaction is a transaction of the update "u<n>", recorded n seconds after a full minute. Its events are
+// those that networkCreated and networkExercised make.
 func networkTransaction(migration, n int, roots string, events ...string) string {
 	return fmt.Sprintf(`{"update_id":"u%[2]d","migration_id":%[1]d,"workflow_id":"","record_time":"2025-10-14T11:29:%02[2]d.015513Z",`+
 		`"synchronizer_id":"sync::1","effective_at":"2025-10-14T11:29:00Z","root_event_ids":[%[3]s],"events_by_id":{%[4]s},`+
@@ -63,7 +63,8 @@ func networkTree(migration, n int) string {
 	return networkTransaction(migration, n, id(0, 8, 11), events...)
 }
 
-// everyNetworkUpdate has every kind of update and event, known and unknown, with members that are absent, null and not known.
+// everyNetworkUpdate has every kind of update and event, known and unknown, with members that are absent, null and not
+// known.
 func everyNetworkUpdate() []byte {
 	odd := networkTransaction(1, 10, `"u10:0","other"`, `"u10:0":{"event_type":"seen_event","event_id":"u10:0","child_event_ids":["u10:1"],"n":1}`,
 		swap(networkCreation(10, 1), `"observers"`, `"agreement":{"a": [1, 2]},"observers"`),

@@ -1,7 +1,7 @@
 package ledger
 
-// Package is a compiled package of templates and interfaces, and what it says of their types. The content never changes: its SHA-256,
-// in hexadecimal, is the id.
+// Package is a compiled package of templates and interfaces, and what it says of their types. The content never
+// changes: its SHA-256, in hexadecimal, is the id.
 type Package struct {
 	ID       string
 	Content  []byte
@@ -10,8 +10,8 @@ type Package struct {
 	Language string // version of Daml-LF, such as "2.1"; empty: the content can't be read
 	Upgrades string // id of the version that it was made from; may be empty
 
-	// Needs are the packages that it refers to and that were not there when its types were computed, sorted. Failure says why types
-	// are not known; empty: they are, except for those of Needs.
+	// Needs are the packages that it refers to and that were not there when its types were computed, sorted. Failure says
+	// why types are not known; empty: they are, except for those of Needs.
 	Needs   []string
 	Failure string
 
@@ -48,8 +48,8 @@ const (
 type Field struct {
 	Part   string // one of the Part constants
 	Choice string // of an argument or a result; else empty
-	// Path has the names of fields with dots between them. [] goes into the elements of a list or the values of a map, [key] into its
-	// keys; the value of a variant goes by its constructor. It is empty for a value that is no record.
+	// Path has the names of fields with dots between them. [] goes into the elements of a list or the values of a map,
+	// [key] into its keys; the value of a variant goes by its constructor. It is empty for a value that is no record.
 	Path string
 	Type string // for people
 }

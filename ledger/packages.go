@@ -1,12 +1,13 @@
 package ledger
 
-// VettedPackages is what a participant has vetted on a synchronizer (interface.md, "VettedPackages"). Unknown members are left
-// out.
+// VettedPackages is what a participant has vetted on a synchronizer (interface.md, "VettedPackages"). Unknown members
+// are left out.
 type VettedPackages struct {
-	ParticipantID  string          `json:"participant_id"`
-	SynchronizerID string          `json:"synchronizer_id"`
-	TopologySerial int32           `json:"topology_serial"` // of the participant's last vetting transaction on the synchronizer; not negative
-	Packages       []VettedPackage `json:"packages"`        // in the server's order, with distinct package ids
+	ParticipantID  string `json:"participant_id"`
+	SynchronizerID string `json:"synchronizer_id"`
+	// of the participant's last vetting transaction on the synchronizer; not negative
+	TopologySerial int32           `json:"topology_serial"`
+	Packages       []VettedPackage `json:"packages"` // in the server's order, with distinct package ids
 }
 
 // VettedPackage is a package that may be used from ValidFrom (inclusive) until ValidUntil (exclusive). A bound that is

@@ -22,8 +22,8 @@ func (p *Problem) Error() string {
 
 func (p *Problem) Unwrap() error { return p.Err }
 
-// Bug is the error for a request that this program should never have sent. Neither retrying nor an operator can cure it. The
-// commands end with exit code 1 and ask for a report.
+// Bug is the error for a request that this program should never have sent. Neither retrying nor an operator can cure
+// it. The commands end with exit code 1 and ask for a report.
 type Bug struct {
 	What string // what happened
 	Err  error  // the cause; may be nil
@@ -38,15 +38,17 @@ func (b *Bug) Error() string {
 
 func (b *Bug) Unwrap() error { return b.Err }
 
-// DecodeError is the error for JSON of a server that can't be understood. It stops the stream: nothing of its page is stored.
+// DecodeError is the error for JSON of a server that can't be understood. It stops the stream: nothing of its page is
+// stored.
 type DecodeError struct {
 	Element int    // index in the response's list, from 0; -1 for the response as a whole
 	Offset  Offset // of the element, if it could be read; else 0
 	EventID string // of a history record, if it could be read; else empty
 	// UpdateID is that of an update of a network, if it could be read; else empty.
 	UpdateID string
-	Field    string // path of the field below the element, such as "Transaction.events[2].CreatedEvent.contractId"; may be empty
-	Err      error
+	// path of the field below the element, such as "Transaction.events[2].CreatedEvent.contractId"; may be empty
+	Field string
+	Err   error
 }
 
 func (e *DecodeError) Error() string {
@@ -77,8 +79,10 @@ var ErrNotOffered = errors.New("the server does not offer this operation")
 // ErrPruned is returned for data that the participant has pruned.
 var ErrPruned = errors.New("what was asked for is pruned")
 
-// ErrByteLimit is returned for an answer that exceeds the caller's byte limit. The request may be repeated with a higher one.
+// ErrByteLimit is returned for an answer that exceeds the caller's byte limit. The request may be repeated with a
+// higher one.
 var ErrByteLimit = errors.New("the answer exceeds the request's byte limit")
 
-// ErrNotFound is returned if the server does not know an id, or does not show what it identifies to the parties that asked.
+// ErrNotFound is returned if the server does not know an id, or does not show what it identifies to the parties that
+// asked.
 var ErrNotFound = errors.New("not found")

@@ -2,8 +2,8 @@ package ledger
 
 import "time"
 
-// Progress is the progress of long work on a stream. Its positions are offsets if the work follows the ledger, else numbers of offsets or
-// units that are done.
+// Progress is the progress of long work on a stream. Its positions are offsets if the work follows the ledger, else
+// numbers of offsets or units that are done.
 type Progress struct {
 	Stream    string // such as "updates" or "snapshot"
 	Unit      string // what UnitsDone and Rate count, such as "updates" or "contracts"; may be empty

@@ -167,8 +167,8 @@ func requireSameJSON(t *testing.T, original []byte, rebuilt members) {
 	foundAlike.Store(pair, true)
 }
 
-// foundAlike has the hashes of what was sent and what was rebuilt of it, where both were compared and are alike. Where one element of a list
-// is damaged in very many ways, the others are what they were.
+// foundAlike has the hashes of what was sent and what was rebuilt of it, where both were compared and are alike. Where
+// one element of a list is damaged in very many ways, the others are what they were.
 var foundAlike sync.Map
 
 // exactly begins a text in what was rebuilt whose rest is the JSON that must have been sent, byte by byte.
@@ -192,8 +192,8 @@ func setOf(list []jsontext.Value) (set []string) {
 	return slices.Compact(set)
 }
 
-// alike tells whether two values of a name have no differences but those above. Neither it nor present is marked as a helper, which takes as
-// long as the rest.
+// alike tells whether two values of a name have no differences but those above. Neither it nor present is marked as a
+// helper, which takes as long as the rest.
 func alike(t *testing.T, name string, sent, rebuilt jsontext.Value) bool {
 	if payload, ok := strings.CutPrefix(text(rebuilt), exactly); ok {
 		return string(sent) == payload
@@ -241,8 +241,8 @@ func text(value jsontext.Value) string {
 	return string(unquoted(value))
 }
 
-// present are the members of an object without what may differ: members that are null, empty tokens, and the names and offsets that
-// events have in common with their update.
+// present are the members of an object without what may differ: members that are null, empty tokens, and the names and
+// offsets that events have in common with their update.
 func present(t *testing.T, object jsontext.Value) map[string]jsontext.Value {
 	all := membersIn(t, object)
 	for name, value := range all {

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDecodingOfTransactionsLosesNothing rebuilds the server's records from what was decoded and compares them member by
-// member with what was sent. What may differ, and nothing else:
+// TestDecodingOfTransactionsLosesNothing rebuilds the server's records from what was decoded and compares them member
+// by member with what was sent. What may differ, and nothing else:
 //
 //   - a member that is null may be absent, unless it is not known,
 //   - the order of an object's members, and white space and escapes outside of members that are not known,
@@ -25,7 +25,8 @@ func TestDecodingOfTransactionsLosesNothing(t *testing.T) {
 	requireRead(t, "transactions", realisticHistory(3))
 }
 
-// Records that were noted are the same when they are read again, also as jsonb gives them back: with spaces, and members in another order.
+// Records that were noted are the same when they are read again, also as jsonb gives them back: with spaces, and
+// members in another order.
 func TestNotedRecordsLoseNothing(t *testing.T) {
 	t.Parallel()
 	text := jsontext.Value(strings.NewReplacer(`\ud800`, "A", `\ud83d`, "B").Replace(string(everyRecord()))) // which jsonb can't hold

@@ -9,7 +9,8 @@ import (
 	"ledgerindexer/internal/brief"
 )
 
-// The memory of a body serves another one as soon as it is decoded: neither what was decoded nor an error holds on to it.
+// The memory of a body serves another one as soon as it is decoded: neither what was decoded nor an error holds on to
+// it.
 func TestNothingDecodedSharesMemoryWithItsBody(t *testing.T) {
 	t.Parallel()
 	step := 67 // a prime: all kinds of places
@@ -30,7 +31,8 @@ func TestNothingDecodedSharesMemoryWithItsBody(t *testing.T) {
 	requireOwnMemory(t, step, plainRecords(), DecodeTransactions)
 }
 
-// requireOwnMemory decodes a body, and what is left of it when it is cut or damaged after each step, and then overwrites it.
+// requireOwnMemory decodes a body, and what is left of it when it is cut or damaged after each step, and then
+// overwrites it.
 func requireOwnMemory[T any](t *testing.T, step int, sample []byte, decode func([]byte) (T, error)) {
 	t.Helper()
 	compare := func(text []byte) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Samples of the server's JSON, with every key that Canton 3.5 sends, and the way back: the JSON of what was decoded. Times, ids and parties
-// are made up.
+// Samples of the server's JSON, with every key that Canton 3.5 sends, and the way back: the JSON of what was decoded.
+// Times, ids and parties are made up.
 
 const (
 	sampleTemplate  = "0b3f41ae:Splice.Amulet:Amulet"

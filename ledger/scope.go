@@ -20,8 +20,9 @@ const (
 	ShapeLedgerEffects Shape = "ledger-effects"
 )
 
-// Scope is what is read of the ledger. Rows are complete for it, not beyond it. A database has one scope in force; after it was changed,
-// what was stored before is of the earlier one, until it has been read again as far as that lacks something.
+// Scope is what is read of the ledger. Rows are complete for it, not beyond it. A database has one scope in force;
+// after it was changed, what was stored before is of the earlier one, until it has been read again as far as that lacks
+// something.
 type Scope struct {
 	Parties       []string `json:"parties"`    // empty: any party, which needs the right to read as any
 	Templates     []string `json:"templates"`  // "#package-name:Module:Entity"; with Interfaces empty too: all
@@ -93,7 +94,8 @@ func (s Scope) LeftOut() (list []string) {
 	}{
 		{
 			s.Shape == ShapeLedgerEffects,
-			"exercises: choices, who acted, arguments, results and why tokens moved (--shape " + string(ShapeLedgerEffects) + ")",
+			"exercises: choices, who acted, arguments, results and why tokens moved (--shape " + string(ShapeLedgerEffects) +
+				")",
 		},
 		{s.Blobs, "created-event blobs (--blobs)"},
 		{s.Reassignments, "reassignments (--reassignments)"},
@@ -121,8 +123,8 @@ func named(settings []setting) (flags []string) {
 	return flags
 }
 
-// Lacks names the settings by which a scope does not show all that another one shows, as flags; empty: it shows all of that, in the
-// same form. A scope may show more only by further parties, templates and interfaces.
+// Lacks names the settings by which a scope does not show all that another one shows, as flags; empty: it shows all of
+// that, in the same form. A scope may show more only by further parties, templates and interfaces.
 func (s Scope) Lacks(of Scope) (flags []string) {
 	holds := func(list, other []string) bool {
 		return !slices.ContainsFunc(other, func(name string) bool { return !slices.Contains(list, name) })
@@ -173,7 +175,8 @@ func (s Scope) apart(other Scope) (settings []string) {
 		flag       string
 		own, other bool
 	}{
-		{"blobs", s.Blobs, other.Blobs}, {"reassignments", s.Reassignments, other.Reassignments}, {"topology", s.Topology, other.Topology},
+		{"blobs", s.Blobs, other.Blobs}, {"reassignments", s.Reassignments, other.Reassignments},
+		{"topology", s.Topology, other.Topology},
 	} {
 		if set.own != set.other {
 			settings = append(settings, fmt.Sprintf("--%s=%t", set.flag, set.own))
@@ -184,7 +187,8 @@ func (s Scope) apart(other Scope) (settings []string) {
 
 // onlyIn lists the names that only the first of two lists has; empty: there are none.
 func onlyIn(list, other []string) string {
-	only := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(list))), func(name string) bool { return slices.Contains(other, name) })
+	only := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(list))),
+		func(name string) bool { return slices.Contains(other, name) })
 	text := strings.Join(only[:min(len(only), mostApart)], ",")
 	if more := len(only) - mostApart; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)

@@ -19,7 +19,8 @@ type ContractEntry struct {
 
 // ActiveContract is a contract that is active on a synchronizer.
 type ActiveContract struct {
-	// Gone: it is not active. Only an incomplete reassignment, which comes after it, needs its creation event. Only an export says so.
+	// Gone: it is not active. Only an incomplete reassignment, which comes after it, needs its creation event. Only an
+	// export says so.
 	Gone                bool
 	Created             CreatedEvent
 	SynchronizerID      string
@@ -29,8 +30,8 @@ type ActiveContract struct {
 
 // IncompleteUnassigned is a contract that left its synchronizer and whose assignment has not been seen.
 type IncompleteUnassigned struct {
-	// Apart: of Created there are the place and the contract only. An entry before has the creation event, or nobody does. Only an export
-	// says so.
+	// Apart: of Created there are the place and the contract only. An entry before has the creation event, or nobody does.
+	// Only an export says so.
 	Apart      bool
 	Created    CreatedEvent
 	Unassigned UnassignedEvent
@@ -46,18 +47,19 @@ type IncompleteAssigned struct {
 	Extra    JSON
 }
 
-// TokenKind is the endpoint that a continuation token belongs to; its text is stored in the database. It is empty if the server
-// gives no tokens, so that the snapshot came in one piece.
+// TokenKind is the endpoint that a continuation token belongs to; its text is stored in the database. It is empty if
+// the server gives no tokens, so that the snapshot came in one piece.
 type TokenKind string
 
 // The kinds of continuation token.
 const (
 	TokenList TokenKind = "list" // streamContinuationToken of /v2/state/active-contracts
-	TokenPage TokenKind = "page" // nextPageToken of /v2/state/active-contracts-page, next_page_token of a Scan's /v1/state/acs
+	// nextPageToken of /v2/state/active-contracts-page, next_page_token of a Scan's /v1/state/acs
+	TokenPage TokenKind = "page"
 )
 
-// Token is a position in a snapshot. It is opaque, and valid only on the same participant with the same software version,
-// offset and event format. The zero Token is the beginning.
+// Token is a position in a snapshot. It is opaque, and valid only on the same participant with the same software
+// version, offset and event format. The zero Token is the beginning.
 type Token struct {
 	Kind  TokenKind
 	Value string

@@ -61,8 +61,8 @@ func ParseTime(text string) (Time, error) {
 	return Time{Time: micro, Valid: true, Exact: text}, nil
 }
 
-// hasTimeForm refuses what time.Parse accepts beyond RFC 3339: a comma for the point, an hour of one digit, and more than 9
-// fraction digits, of which it would drop some.
+// hasTimeForm refuses what time.Parse accepts beyond RFC 3339: a comma for the point, an hour of one digit, and more
+// than 9 fraction digits, of which it would drop some.
 func hasTimeForm(text string) bool {
 	const seconds = "2006-01-02T15:04:05"
 	if len(text) <= len(seconds) || text[len("2006-01-02T15")] != ':' {
@@ -76,8 +76,8 @@ func hasTimeForm(text string) bool {
 	return rest[0] == 'Z' || rest[0] == '+' || rest[0] == '-'
 }
 
-// parsePlainTime parses only the form that servers send, much faster: 2006-01-02T15:04:05, up to six fraction digits, and Z. ok is
-// false for all else.
+// parsePlainTime parses only the form that servers send, much faster: 2006-01-02T15:04:05, up to six fraction digits,
+// and Z. ok is false for all else.
 func parsePlainTime(text []byte) (t Time, ok bool) {
 	const seconds = "2006-01-02T15:04:05"
 	rest := len(text) - len(seconds)

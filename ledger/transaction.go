@@ -28,8 +28,8 @@ type Transaction struct {
 	DomainID *string
 	Offset   *string // differs between services
 	Round    *int64
-	// Word is the server's word for the unit of value, a part of some field names: "coin" or "amulet"; empty if the record has no
-	// such field.
+	// Word is the server's word for the unit of value, a part of some field names: "coin" or "amulet"; empty if the record
+	// has no such field.
 	Word string
 
 	// The one for Kind is set; none if Kind is unknown.
@@ -49,8 +49,8 @@ type Transfer struct {
 	Receivers      []Receiver      // nil: absent
 	BalanceChanges []BalanceChange // nil: absent; empty on recent services
 	Description    *string
-	// DescriptionExact is the description's JSON if it has a NUL or half of a surrogate pair, which no text of the database can
-	// hold; else nil. In Description each of these is U+FFFD.
+	// DescriptionExact is the description's JSON if it has a NUL or half of a surrogate pair, which no text of the
+	// database can hold; else nil. In Description each of these is U+FFFD.
 	DescriptionExact JSON
 	Kind             *string // transfer_kind, which servers send and interface.md does not have
 
@@ -111,8 +111,8 @@ type AbortedInstruction struct {
 	Extra JSON
 }
 
-// EncodeRecords returns records as JSON, of which [DecodeRecords] makes the same ones. It is stored, so the members of the types above
-// keep their names.
+// EncodeRecords returns records as JSON, of which [DecodeRecords] makes the same ones. It is stored, so the members of
+// the types above keep their names.
 func EncodeRecords(records []Transaction) (JSON, error) {
 	text, err := json.Marshal(records, json.OmitZeroStructFields(true))
 	if err != nil {

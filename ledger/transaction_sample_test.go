@@ -40,8 +40,8 @@ func untyped(record string) string {
 	return "{" + rest
 }
 
-// everyRecord is an answer with records of every kind, in both spellings, with and without their type, with members that
-// are absent, null and not known at every level.
+// everyRecord is an answer with records of every kind, in both spellings, with and without their type, with members
+// that are absent, null and not known at every level.
 func everyRecord() []byte {
 	extended := swap(swap(transferRecord, `"offset"`, `"memo":{"a": [1, null]},"offset"`), `{"sender":{`, `{"lane": 1.50,"sender":{"rank":null,`)
 	extended = swap(swap(extended, `{"party":"bob"`, `{"vat":"0.1","party":"bob"`), `{"party":"alice","change`, `{"asOf":7,"party":"alice","change`)

@@ -12,9 +12,9 @@ type TransactionsService struct {
 	Backfilling bool   // the service's own history is not complete yet
 }
 
-// TransactionsPosition is how far the transaction history has been read. Each reading of it from the beginning is a generation, whose
-// records have greater seqs than those of all earlier generations. One generation is shown to readers; mostly that is the one that
-// is read. The zero value: not begun.
+// TransactionsPosition is how far the transaction history has been read. Each reading of it from the beginning is a
+// generation, whose records have greater seqs than those of all earlier generations. One generation is shown to
+// readers; mostly that is the one that is read. The zero value: not begun.
 type TransactionsPosition struct {
 	Revision            int64 // grows with each change; a writer with an older one must read the position again
 	ShownAfter, ShownTo int64 // the seqs of the shown generation: after one, up to the other
@@ -44,8 +44,8 @@ func (p TransactionsPosition) After(records []Transaction) TransactionsPosition 
 	return p
 }
 
-// MayHave reports whether a record may be stored: it is not if its date, which is the same wherever it is served, is later than all stored
-// ones.
+// MayHave reports whether a record may be stored: it is not if its date, which is the same wherever it is served, is
+// later than all stored ones.
 func (p *TransactionsPosition) MayHave(record *Transaction) bool {
 	return !record.Date.Valid || record.Date.Time.UnixMicro() <= p.LatestDate
 }
@@ -79,8 +79,10 @@ type TransactionsBatch struct {
 type KnownEventIDError struct{ EventID string }
 
 func (e *KnownEventIDError) Error() string {
-	return fmt.Sprintf("behind the last records that were read the service serves event id %q, which was read already", e.EventID)
+	return fmt.Sprintf("behind the last records that were read the service serves event id %q, which was read already",
+		e.EventID)
 }
 
-// ErrCursorRefused is returned if a history service fails for a cursor. It always does if two of its records share the cursor.
+// ErrCursorRefused is returned if a history service fails for a cursor. It always does if two of its records share the
+// cursor.
 var ErrCursorRefused = errors.New("the service fails to read on after this event id")

@@ -24,10 +24,11 @@ const (
 	KindUnknown      UpdateKind = "unknown"
 )
 
-// Update is one update of the ledger with all of its events (interface.md, "Update"). Optional values are nil (or not Valid) if the
-// server left them out or sent null; an empty text, list or blob that it sent is kept as empty.
+// Update is one update of the ledger with all of its events (interface.md, "Update"). Optional values are nil (or not
+// Valid) if the server left them out or sent null; an empty text, list or blob that it sent is kept as empty.
 //
-// Lists of parties and of interfaces are sets: sorted by their bytes, each element once. Interface views are in the order of their interfaces.
+// Lists of parties and of interfaces are sets: sorted by their bytes, each element once. Interface views are in the
+// order of their interfaces.
 type Update struct {
 	Offset         Offset
 	Kind           UpdateKind
@@ -47,8 +48,8 @@ type Update struct {
 	// Extra holds the members that this version does not know, as one object.
 	Extra JSON
 
-	// Plain says that jsonb certainly accepts all JSON in it: at most 1 MiB, no NUL, no half of a surrogate pair, no number that
-	// needs more than 16,000 digits, and at most 200 nested lists and objects. False: not known.
+	// Plain says that jsonb certainly accepts all JSON in it: at most 1 MiB, no NUL, no half of a surrogate pair, no
+	// number that needs more than 16,000 digits, and at most 200 nested lists and objects. False: not known.
 	Plain bool
 
 	Created    []CreatedEvent // including the creation inside each assignment, see CreatedEvent.Origin
@@ -94,8 +95,9 @@ func (u *Update) Elements() (n int) {
 	return n
 }
 
-// Redact removes the content of the elements that of returns true for and, with whole, of the update itself and of all elements but creations: a
-// contract may have come into the scope since, and what it says is its own. It changes copies of the elements: others may use the originals.
+// Redact removes the content of the elements that of returns true for and, with whole, of the update itself and of all
+// elements but creations: a contract may have come into the scope since, and what it says is its own. It changes copies
+// of the elements: others may use the originals.
 func (u *Update) Redact(whole bool, of func(Element) bool) {
 	if whole {
 		u.Extra = nil
@@ -209,8 +211,8 @@ func (e *ExercisedEvent) Contract() string { return e.ContractID }
 // Redact implements Element.
 func (e *ExercisedEvent) Redact() { e.Argument, e.Result, e.Extra = nil, nil, nil }
 
-// AssignedEvent is the arrival of a contract on the target synchronizer. Its creation event is in Update.Created, with the same
-// NodeID.
+// AssignedEvent is the arrival of a contract on the target synchronizer. Its creation event is in Update.Created, with
+// the same NodeID.
 type AssignedEvent struct {
 	NodeID              int32
 	ContractID          string
@@ -308,14 +310,15 @@ type OffsetCheckpoint struct {
 	Extra  JSON
 }
 
-// Page is a complete part of the update stream: every update with From < offset <= To that matches the scope is in Updates, in
-// ascending order. To equals From if a read brought nothing.
+// Page is a complete part of the update stream: every update with From < offset <= To that matches the scope is in
+// Updates, in ascending order. To equals From if a read brought nothing.
 type Page struct {
 	From        Offset // exclusive
 	To          Offset // inclusive
 	Updates     []Update
 	Checkpoints []OffsetCheckpoint
 	Bytes       int64 // size of the JSON it was decoded from
-	// Scope is the hash of the scope that the page was read in, where ranges of several scopes are read; empty: the one that is asked for.
+	// Scope is the hash of the scope that the page was read in, where ranges of several scopes are read; empty: the one
+	// that is asked for.
 	Scope string
 }

@@ -105,7 +105,8 @@ func (d *decoder) commonID() string {
 	return *id
 }
 
-// maxIndexed is the longest indexedText, in bytes. PostgreSQL's index entries have at most 2,700, real ids at most 255 characters.
+// maxIndexed is the longest indexedText, in bytes. PostgreSQL's index entries have at most 2,700, real ids at most 255
+// characters.
 const maxIndexed = 1000
 
 // indexedText reads a text that recurs, and that a database column with an index has to hold.
@@ -140,12 +141,12 @@ func (d *decoder) partyList() []string {
 
 func (d *decoder) interfaceList() []string { return d.textList(d.interfaces, d.identifier) }
 
-// textList reads a list of texts that is a set, each with read: sorted by bytes, each once. Servers send it in any order, another one after
-// a restart. Equal lists share memory, except long ones and those with a bracket in a text.
+// textList reads a list of texts that is a set, each with read: sorted by bytes, each once. Servers send it in any
+// order, another one after a restart. Equal lists share memory, except long ones and those with a bracket in a text.
 func (d *decoder) textList(known map[string][]string, read func() string) []string {
 	const longestKnown = 1_000
-	// A known list is looked up by its JSON, up to the first closing bracket. If that bracket is in a text, this is not the whole list,
-	// so it is not found, and the list is read.
+	// A known list is looked up by its JSON, up to the first closing bracket. If that bracket is in a text, this is not
+	// the whole list, so it is not found, and the list is read.
 	d.peek()
 	at := d.at
 	end := at + bytes.IndexByte(d.text[at:min(at+longestKnown, len(d.text))], ']') + 1
@@ -267,8 +268,8 @@ func unbase64(text []byte) (blob []byte, ok bool) {
 	return blob[:n], err == nil && !bytes.ContainsAny(text, "\r\n") // Decode skips line ends
 }
 
-// payload reads a value as a copy of its bytes. Copies are allocated in blocks, small ones because a block lives as long as any of
-// its values.
+// payload reads a value as a copy of its bytes. Copies are allocated in blocks, small ones because a block lives as
+// long as any of its values.
 func (d *decoder) payload() JSON {
 	const block = 16 << 10
 	value := d.value()

@@ -12,10 +12,10 @@ import (
 //go:embed *.sql
 var files embed.FS
 
-// For returns the migrations in order of their numbers, with what analysts read in a schema of this name; the files call it ledger.
-// Tables have no schema there: they are made in the first one of the connection's search path, which has to exist. Each migration but the
-// first begins with the statements that begin returns for its text; nil: it has no more. One marked NO TRANSACTION has no more
-// either, because each of its statements would be a transaction of its own.
+// For returns the migrations in order of their numbers, with what analysts read in a schema of this name; the files
+// call it ledger. Tables have no schema there: they are made in the first one of the connection's search path, which
+// has to exist. Each migration but the first begins with the statements that begin returns for its text; nil: it has no
+// more. One marked NO TRANSACTION has no more either, because each of its statements would be a transaction of its own.
 func For(views string, begin func(text string) string) fs.FS { return adapted{files, views, begin} }
 
 // adapted has another name where the files say ledger, and more at the beginning.

@@ -41,7 +41,8 @@ var (
 	spaces   = regexp.MustCompile(`\s+`)
 )
 
-// lastingStatements returns the statements of a migration that could lock readers or writers out for longer than a moment.
+// lastingStatements returns the statements of a migration that could lock readers or writers out for longer than a
+// moment.
 func lastingStatements(text string) (found []string) {
 	alone := strings.Contains(text, "-- +goose NO TRANSACTION")
 	text = bodies.ReplaceAllString(comments.ReplaceAllString(text, ""), "")

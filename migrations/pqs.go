@@ -13,8 +13,9 @@ var pqsFiles embed.FS
 // The schemas in names of what is in them.
 var schemasOfPQS = regexp.MustCompile(`\b(?:pqs|ledger)\.[a-z_]`)
 
-// PQS returns the statements that make the names of the Participant Query Store in a schema of this name, over what analysts read in a
-// schema of the name views. They replace what they made before. The schema has to exist, and the tables to be in the search path.
+// PQS returns the statements that make the names of the Participant Query Store in a schema of this name, over what
+// analysts read in a schema of the name views. They replace what they made before. The schema has to exist, and the
+// tables to be in the search path.
 func PQS(views, schema string) (string, error) {
 	entries, err := fs.ReadDir(pqsFiles, "pqs")
 	if err != nil {

@@ -36,8 +36,8 @@ const (
 	tinyBody = 4 << 20
 )
 
-// Config says how to reach the participant's JSON API. A user and password in the URL are for a proxy in front of a participant that wants no
-// token.
+// Config says how to reach the participant's JSON API. A user and password in the URL are for a proxy in front of a
+// participant that wants no token.
 type Config = jsonhttp.Config
 
 // Client reads from one participant for one scope. It is safe for concurrent use.

@@ -59,12 +59,15 @@ var rulings = map[string]ruling{
 		"name it with --synchronizer, or connect the participant to a synchronizer first"},
 	"PACKAGE_SERVICE_NOT_CONNECTED_TO_SYNCHRONIZER": {act, "the participant is not connected to the synchronizer",
 		"connect it, or name another one with --synchronizer"},
-	"TOPOLOGY_SERIAL_MISMATCH": {act, "the vetted packages have another serial than was expected: somebody else changed them, or the serial is wrong",
-		"look at the present state with `indexer packages list`; if the change is still right, repeat it with the serial shown there"},
+	"TOPOLOGY_SERIAL_MISMATCH": {act, "the vetted packages have another serial than was expected: somebody else changed " +
+		"them, or the serial is wrong",
+		"look at the present state with `indexer packages list`; if the change is still right, repeat it with the serial " +
+			"shown there"},
 	"TOPOLOGY_DEPENDENCIES_NOT_VETTED": {act, "the change would leave packages vetted that need others which are not",
 		"vet the dependencies too, in the same change or before (or unvet what needs them); or give --force-flag " +
 			"allow-unvetted-dependencies, at the risk that transactions with these packages fail"},
-	"TOPOLOGY_CANNOT_VET_DUE_TO_MISSING_PACKAGES": {act, "the participant does not have a package that is to be vetted, or one that it needs",
+	"TOPOLOGY_CANNOT_VET_DUE_TO_MISSING_PACKAGES": {act, "the participant does not have a package that is to be vetted, " +
+		"or one that it needs",
 		"upload the package with its dependencies to the participant first"},
 	"UNRESOLVED_VETTING_REFERENCE": {act, "no package of the participant fits one of the references",
 		"check its id, or its name and version, or upload the package to the participant first"},
@@ -81,10 +84,11 @@ var (
 	tryAgain    = ruling{verdict: again}
 	unknownName = ruling{act, "the participant does not know a package, template or interface that it was asked for",
 		"check --templates and --interfaces (#package-name:Module:Entity), or upload the package to the participant first"}
-	unknownSynchronizer = ruling{act, "the participant does not know the synchronizer", "name one that the participant is connected to"}
-	neverSent           = ruling{verdict: bug, what: "the participant was asked for something that makes no sense"}
-	badToken            = ruling{act, "the server refuses the token from which reading was to be continued", "begin again"}
-	tooLarge            = ruling{act, "the server says that the request or its answer is too large, even with a limit of 1",
+	unknownSynchronizer = ruling{act, "the participant does not know the synchronizer", "name one that the participant " +
+		"is connected to"}
+	neverSent = ruling{verdict: bug, what: "the participant was asked for something that makes no sense"}
+	badToken  = ruling{act, "the server refuses the token from which reading was to be continued", "begin again"}
+	tooLarge  = ruling{act, "the server says that the request or its answer is too large, even with a limit of 1",
 		"raise http-list-max-elements-limit on the participant; or, where it means the request, name fewer --parties, " +
 			"--templates or --interfaces"}
 	listTooLong = ruling{act,
@@ -96,15 +100,18 @@ var (
 		"raise http-list-max-elements-limit on the participant, " + noTokens}
 )
 
-const noTokens = "or read from a participant of release 3.5 or later, or narrow what is read with --templates (it becomes the " +
-	"scope of the database), or do without a snapshot: `indexer run --start genesis` where the participant is not pruned"
+const noTokens = "or read from a participant of release 3.5 or later, or narrow what is read with --templates (it " +
+	"becomes the scope of the database), or do without a snapshot: `indexer run --start genesis` where the participant " +
+	"is not pruned"
 
 // snapshotMayBeCut returns the ruling for a snapshot of n entries if the server has never returned a longer list.
 func snapshotMayBeCut(at ledger.Offset, n int) ruling {
 	return ruling{act,
-		fmt.Sprintf("the server sent %d entries of the snapshot at offset %d and may have cut it there without saying so: it has no continuation "+
+		fmt.Sprintf("the server sent %d entries of the snapshot at offset %d and may have cut it there without saying so: "+
+			"it has no continuation "+
 			"tokens, and when it was asked for more than %d updates it did not send as many in one list", n, at, n),
-		fmt.Sprintf("raise http-list-max-elements-limit on the participant above the number of active contracts (where it has too few updates "+
+		fmt.Sprintf("raise http-list-max-elements-limit on the participant above the number of active contracts (where it "+
+			"has too few updates "+
 			"since it was pruned, try again when there are more than %d), ", n) + noTokens}
 }
 
@@ -122,20 +129,21 @@ func tooMuch(about subject) ruling {
 	return r
 }
 
-// invalid returns the ruling for a request that the server would refuse in every state. The cause is what the operator gave.
+// invalid returns the ruling for a request that the server would refuse in every state. The cause is what the operator
+// gave.
 func invalid(about subject) ruling {
 	r := ruling{verdict: act, what: "the participant refuses the request as invalid"}
 	switch about {
 	case aboutContract:
 		r.do = "check the contract's id and --parties"
 	case aboutUpdate:
-		r.do = "check the update's id; parties, templates and interfaces are those that were given, or with `indexer update` those " +
-			"that the database was indexed for"
+		r.do = "check the update's id; parties, templates and interfaces are those that were given, or with `indexer " +
+			"update` those that the database was indexed for"
 	case aboutVetting:
 		r.do = "check --synchronizer and, of a change, the packages and the times"
 	default:
-		r.do = "check --parties, --templates and --interfaces; templates and interfaces are written #package-name:Module:Entity, " +
-			"and servers from 3.5 on refuse package ids in place of the name"
+		r.do = "check --parties, --templates and --interfaces; templates and interfaces are written " +
+			"#package-name:Module:Entity, and servers from 3.5 on refuse package ids in place of the name"
 	}
 	return r
 }
@@ -152,11 +160,12 @@ func (e *Error) invalid() bool {
 		return true
 	}
 	const grpcInvalidArgument = 3 // decides if the server withholds the category
-	return e.Category == categoryInvalid || e.Category == categorySecurity || e.Category <= 0 && e.GRPCCode == grpcInvalidArgument
+	return e.Category == categoryInvalid || e.Category == categorySecurity || e.Category <= 0 &&
+		e.GRPCCode == grpcInvalidArgument
 }
 
-const reseed = "what is missing can't be had from this participant any more: re-seed an empty database with `backfill`, " +
-	"or read from a participant that still has it"
+const reseed = "what is missing can't be had from this participant any more: re-seed an empty database with " +
+	"`backfill`, or read from a participant that still has it"
 
 // earliest returns the offset up to which the participant is pruned, if the error contains it.
 func (e *Error) earliest() (ledger.Offset, bool) {

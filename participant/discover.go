@@ -103,7 +103,8 @@ func (c *Client) discover(ctx context.Context) (Server, error) {
 	c.found.Store(&s)
 	c.reached.Store(true)
 	if s != c.logged {
-		c.log.InfoContext(ctx, "participant discovered", "version", c.redact(s.Version), "participant_id", c.redact(s.ParticipantID),
+		c.log.InfoContext(ctx, "participant discovered", "version", c.redact(s.Version),
+			"participant_id", c.redact(s.ParticipantID),
 			"updates_path", s.UpdatesPath, "tail_path", s.TailPath, "snapshot_path", s.SnapshotPath, "ledger_end", s.LedgerEnd)
 		c.logged = s
 	}
@@ -157,10 +158,10 @@ func (c *Client) hasLedgerEnd(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// firstPresent returns the first of several paths that the server has, or "" if it has none. A path that a proxy refuses
-// counts as absent, because some gateways answer 403 to every path that they don't know. If no path is present, the
-// refusal is the error. A refusal of the path that was used before is an error too: the refusal may be temporary, but a
-// change of path would be permanent.
+// firstPresent returns the first of several paths that the server has, or "" if it has none. A path that a proxy
+// refuses counts as absent, because some gateways answer 403 to every path that they don't know. If no path is present,
+// the refusal is the error. A refusal of the path that was used before is an error too: the refusal may be temporary,
+// but a change of path would be permanent.
 func (c *Client) firstPresent(ctx context.Context, before string, paths ...string) (string, error) {
 	var refused error
 	for _, path := range paths {
@@ -180,9 +181,9 @@ func (c *Client) firstPresent(ctx context.Context, before string, paths ...strin
 	return "", refused
 }
 
-// findPath returns path if the server has it, with the method before it where that is not the usual one, and "" if it does not.
-// It requests at most one element between the offsets 0 and 1, or of the empty snapshot at 0. A server that finds the request
-// invalid has the path. before is as in firstPresent.
+// findPath returns path if the server has it, with the method before it where that is not the usual one, and "" if it
+// does not. It requests at most one element between the offsets 0 and 1, or of the empty snapshot at 0. A server that
+// finds the request invalid has the path. before is as in firstPresent.
 func (c *Client) findPath(ctx context.Context, path, before string) (string, error) {
 	r := jsonhttp.Request{Operation: "discover", Path: path}
 	one := url.Values{"limit": {"1"}}
@@ -220,7 +221,8 @@ func present(err error) (bool, error) {
 		return false, nil
 	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
 		return false, err
-	case e.Status >= 400 && e.Status < 500 && e.Status != http.StatusRequestTimeout && e.Status != http.StatusTooManyRequests:
+	case e.Status >= 400 && e.Status < 500 && e.Status != http.StatusRequestTimeout &&
+		e.Status != http.StatusTooManyRequests:
 		return true, nil
 	}
 	return false, err
@@ -284,8 +286,8 @@ func (c *Client) ledgerEnd(ctx context.Context) (ledger.Offset, error) {
 	return *answer.Offset, nil
 }
 
-// PrunedOffset returns the offset up to which (inclusive) the participant has pruned its ledger; 0: it has not. The error
-// is ledger.ErrNotOffered where the server does not return it, a *ledger.Problem where the user is refused, and
+// PrunedOffset returns the offset up to which (inclusive) the participant has pruned its ledger; 0: it has not. The
+// error is ledger.ErrNotOffered where the server does not return it, a *ledger.Problem where the user is refused, and
 // an *Error, which may be tried again, for the rest. LedgerEnd returns the same errors.
 func (c *Client) PrunedOffset(ctx context.Context) (ledger.Offset, error) {
 	const operation = "pruned-offsets"

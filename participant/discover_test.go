@@ -204,8 +204,8 @@ func TestLedgerEndAndPrunedOffset(t *testing.T) {
 	}
 }
 
-// refusing answers 403 to the paths that the server does not have, as some gateways do, and to more paths while these are
-// refused too.
+// refusing answers 403 to the paths that the server does not have, as some gateways do, and to more paths while these
+// are refused too.
 func refusing(handlers map[string]http.HandlerFunc, body string, more func(path string) bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		handle, ok := handlers[r.URL.Path]

@@ -14,8 +14,9 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Error is a request without a usable answer. verdict.go decides what it means. If a retry can't help, it is wrapped in a
-// *ledger.Problem or *ledger.Bug. It wraps jsonhttp.ErrCutOff where the answer is cut off, and jsonhttp.ErrNotJSON where it is not JSON.
+// Error is a request without a usable answer. verdict.go decides what it means. If a retry can't help, it is wrapped in
+// a *ledger.Problem or *ledger.Bug. It wraps jsonhttp.ErrCutOff where the answer is cut off, and jsonhttp.ErrNotJSON
+// where it is not JSON.
 type Error struct {
 	jsonhttp.Failure
 

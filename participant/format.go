@@ -34,8 +34,8 @@ type Filters struct {
 	Cumulative []CumulativeFilter `json:"cumulative"`
 }
 
-// CumulativeFilter is one of a party's filters (interface.md, "TransactionFilter", identifierFilter). At most one member
-// is set; the zero value is the variant Empty.
+// CumulativeFilter is one of a party's filters (interface.md, "TransactionFilter", identifierFilter). At most one
+// member is set; the zero value is the variant Empty.
 type CumulativeFilter struct {
 	Wildcard  *WildcardFilter
 	Template  *TemplateFilter
@@ -157,8 +157,8 @@ func (f CumulativeFilter) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return writeVariant(enc, "identifierFilter", "Empty", nil)
 }
 
-// writeVariant writes one of several variants as the API does: {"member":{"variant":{"value":…}}}. value is nil for a variant
-// without members.
+// writeVariant writes one of several variants as the API does: {"member":{"variant":{"value":…}}}. value is nil for a
+// variant without members.
 func writeVariant(enc *jsontext.Encoder, member, variant string, value any) error {
 	members := map[string]any{}
 	if value != nil {

@@ -103,7 +103,8 @@ func FuzzTold(f *testing.F) {
 	})
 }
 
-// FuzzContinuationToken gives a token that a snapshot's entry brought back to the server: it comes as it was, or it is refused.
+// FuzzContinuationToken gives a token that a snapshot's entry brought back to the server: it comes as it was, or it is
+// refused.
 func FuzzContinuationToken(f *testing.F) {
 	for _, token := range []string{"", "dG9rZW4=", "\u2028\"\\", "\x00", "\xff", "\xed\xa0\x80", "null", strings.Repeat("x", 5000)} {
 		f.Add(token)

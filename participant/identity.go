@@ -13,8 +13,8 @@ func (c *Client) connectionChanged() {
 	c.changes.Add(1)
 }
 
-// Changes counts the events after which another server may answer: each new connection, each end of one with a request on it, and each request without a
-// usable answer. It grows before the other server's first answer is returned.
+// Changes counts the events after which another server may answer: each new connection, each end of one with a request
+// on it, and each request without a usable answer. It grows before the other server's first answer is returned.
 func (c *Client) Changes() int64 { return c.changes.Load() }
 
 // lockDiscovery waits until no other discovery is running. The caller must release it.
@@ -25,8 +25,9 @@ func (c *Client) lockDiscovery(ctx context.Context) error {
 	return nil
 }
 
-// checkIdentity checks that the last answer came from the participant that was found first. It asks for the id only after
-// a new connection, the end of one with a request on it, or a request without a usable answer. A server that does not (or no longer) return its id passes.
+// checkIdentity checks that the last answer came from the participant that was found first. It asks for the id only
+// after a new connection, the end of one with a request on it, or a request without a usable answer. A server that does
+// not (or no longer) return its id passes.
 //
 // Errors: a *ledger.Problem where another participant answers now.
 func (c *Client) checkIdentity(ctx context.Context) error {
@@ -63,8 +64,10 @@ func (c *Client) identity(ctx context.Context) (string, error) {
 	if id != "" && c.firstID != "" && id != c.firstID {
 		c.verified.Store(never)
 		return "", &ledger.Problem{
-			What: fmt.Sprintf("the participant behind %s changed from %s to %s", c.http.URL(), c.redact(c.firstID), c.redact(id)),
-			Do:   "check --ledger-url: if another participant is right, use a database or a pair of schemas (--tables-schema, --views-schema) of its own",
+			What: fmt.Sprintf("the participant behind %s changed from %s to %s", c.http.URL(), c.redact(c.firstID),
+				c.redact(id)),
+			Do: "check --ledger-url: if another participant is right, use a database or a pair of schemas (--tables-schema, " +
+				"--views-schema) of its own",
 		}
 	}
 	c.verified.Store(changes)

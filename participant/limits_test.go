@@ -102,8 +102,8 @@ func TestASlowAnswerMakesTheNextPageSmaller(t *testing.T) {
 	require.Equal(t, updatesPageSize/2, c.updatesPage.Ask())
 }
 
-// An answer that is larger than the room for it is not read further, whether or not its length is announced, and nothing is wrong
-// with it: the next one is asked for as before, and with more room it is read.
+// An answer that is larger than the room for it is not read further, whether or not its length is announced, and
+// nothing is wrong with it: the next one is asked for as before, and with more room it is read.
 func TestAnAnswerThereIsNoRoomFor(t *testing.T) {
 	t.Parallel()
 	page := `{"updates":` + transactions(4, 8) + `,"lowestPageOffsetExclusive":3,"highestPageOffsetInclusive":8}`

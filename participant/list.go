@@ -52,8 +52,8 @@ func (o ListOptions) query() url.Values {
 	return query
 }
 
-// listing is a list that is read by several calls. A server cuts an answer at the limit, at its own setting, or at the idle
-// timeout, and never reports it: only an empty answer is the end.
+// listing is a list that is read by several calls. A server cuts an answer at the limit, at its own setting, or at the
+// idle timeout, and never reports it: only an empty answer is the end.
 type listing struct {
 	opts  ListOptions
 	size  *jsonhttp.Size
@@ -101,16 +101,17 @@ func (c *Client) elements(operation string, a jsonhttp.Answer) ([]ledger.JSON, e
 	return elements, nil
 }
 
-// Updates lists updates (interface.md, endpoint 2) with as many list calls as it takes, and calls yield with each element
-// as the server sent it, checkpoints included. It checks only that their offsets are in order and within the requested
-// range. Without an end the list ends when nothing has come for the idle timeout.
+// Updates lists updates (interface.md, endpoint 2) with as many list calls as it takes, and calls yield with each
+// element as the server sent it, checkpoints included. It checks only that their offsets are in order and within the
+// requested range. Without an end the list ends when nothing has come for the idle timeout.
 //
 // For an end of 0 the list is empty and no request is sent: interface.md allows it, but servers refuse it.
 //
-// Errors: those of yield; a *RequestError where a rule is broken; ledger.ErrNotOffered where the server has no trees, or no
-// descending order; a *ledger.Problem where the updates are pruned, an offset is above the ledger end, or a right is
-// missing; an *Error, which may be tried again, for the rest.
-func (c *Client) Updates(ctx context.Context, req UpdatesRequest, opts ListOptions, yield func(ledger.JSON) error) error {
+// Errors: those of yield; a *RequestError where a rule is broken; ledger.ErrNotOffered where the server has no trees,
+// or no descending order; a *ledger.Problem where the updates are pruned, an offset is above the ledger end, or a right
+// is missing; an *Error, which may be tried again, for the rest.
+func (c *Client) Updates(ctx context.Context, req UpdatesRequest, opts ListOptions,
+	yield func(ledger.JSON) error) error {
 	if err := cmp.Or(req.check(), opts.check()); err != nil {
 		return err
 	}
@@ -159,7 +160,8 @@ func (c *Client) listUpdates(
 	if req.Trees {
 		path = pathUpdatesTrees
 	}
-	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: path, Query: bounds.query(), Body: req, LongPoll: req.EndInclusive == nil})
+	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: path, Query: bounds.query(), Body: req,
+		LongPoll: req.EndInclusive == nil})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -251,14 +253,15 @@ func offsetOf(element ledger.JSON) (offset ledger.Offset, checkpoint bool, err e
 	return 0, false, errors.New("it has no offset")
 }
 
-// ActiveContracts lists the contracts that are active at an offset (interface.md, endpoint 1), and calls yield with each
-// entry as the server sent it. It follows the continuation tokens of the entries. A server without tokens (3.4) is asked
-// for everything in one list call, and a warning is logged where that list may be cut.
+// ActiveContracts lists the contracts that are active at an offset (interface.md, endpoint 1), and calls yield with
+// each entry as the server sent it. It follows the continuation tokens of the entries. A server without tokens (3.4) is
+// asked for everything in one list call, and a warning is logged where that list may be cut.
 //
 // Errors: those of yield; ledger.ErrNotOffered where the server has no snapshots, or no continuation tokens and one was
-// given; a *ledger.Problem also where (un)assignments in flight keep the server from showing the offset (rule 1), or where
-// the server has no tokens and the list is longer than it serves; and the others of Updates.
-func (c *Client) ActiveContracts(ctx context.Context, req SnapshotRequest, opts ListOptions, yield func(ledger.JSON) error) error {
+// given; a *ledger.Problem also where (un)assignments in flight keep the server from showing the offset (rule 1), or
+// where the server has no tokens and the list is longer than it serves; and the others of Updates.
+func (c *Client) ActiveContracts(ctx context.Context, req SnapshotRequest, opts ListOptions,
+	yield func(ledger.JSON) error) error {
 	if err := cmp.Or(req.check(), opts.check()); err != nil {
 		return err
 	}
@@ -334,7 +337,8 @@ func (c *Client) listContracts(
 // listAtOnce lists everything in one call, for a server without continuation tokens.
 func (c *Client) listAtOnce(ctx context.Context, req SnapshotRequest, opts ListOptions) ([]ledger.JSON, error) {
 	if req.StreamContinuationToken != "" {
-		return nil, &ledger.Problem{What: "the server gave continuation tokens before and gives none any more", Do: "begin again"}
+		return nil, &ledger.Problem{What: "the server gave continuation tokens before and gives none any more",
+			Do: "begin again"}
 	}
 	entries, _, err := c.listContracts(ctx, req, opts)
 	var e *Error
@@ -355,8 +359,8 @@ func (c *Client) explainList(ctx context.Context, err error, req SnapshotRequest
 	return c.explain(ctx, err, purpose{about: aboutSnapshot, need: req.needs(), offset: req.ActiveAtOffset})
 }
 
-// before35 reports whether the server is older than release 3.5. Such a server silently ignores the members that 3.5 added
-// to requests, so its answer would be wrong.
+// before35 reports whether the server is older than release 3.5. Such a server silently ignores the members that 3.5
+// added to requests, so its answer would be wrong.
 func (s *Server) before35() bool {
 	return strings.HasPrefix(s.Version, "3.3.") || strings.HasPrefix(s.Version, "3.4.")
 }

@@ -27,16 +27,16 @@ type updateRequest struct {
 	UpdateFormat *UpdateFormat `json:"updateFormat"`
 }
 
-// ContractByID looks a contract up (interface.md, endpoint 3). It returns the contract and the answer as the server sent
-// it. If querying parties are given, one of them must be a stakeholder of the contract, and the right to read as each of
-// them is needed; without them, the right to read as any party. Don't look up a contract that came by party replication
-// or the repair service: the server reports a wrong representative package for it (rule 1).
+// ContractByID looks a contract up (interface.md, endpoint 3). It returns the contract and the answer as the server
+// sent it. If querying parties are given, one of them must be a stakeholder of the contract, and the right to read as
+// each of them is needed; without them, the right to read as any party. Don't look up a contract that came by party
+// replication or the repair service: the server reports a wrong representative package for it (rule 1).
 //
 // Errors: a *RequestError where an id is empty or not UTF-8; ledger.ErrNotFound where the server does not know the
 // contract, or does not show it to the querying parties; ledger.ErrNotOffered where it (3.3) does not have the
 // operation; a *ledger.Problem where a right is missing, or the server does not accept the contract id; a
-// *ledger.DecodeError where the answer can't be understood; an *Error, which may be tried again, for the rest, and where
-// the answer is about another contract.
+// *ledger.DecodeError where the answer can't be understood; an *Error, which may be tried again, for the rest, and
+// where the answer is about another contract.
 func (c *Client) ContractByID(
 	ctx context.Context, contractID string, queryingParties []string,
 ) (ledger.Contract, ledger.JSON, error) {
@@ -68,12 +68,13 @@ func (c *Client) ContractByID(
 	return contract, body, nil
 }
 
-// UpdateByID looks an update up (interface.md, endpoint 5). It returns the update with the events that match the format,
-// and the answer as the server sent it.
+// UpdateByID looks an update up (interface.md, endpoint 5). It returns the update with the events that match the
+// format, and the answer as the server sent it.
 //
 // Errors: ledger.ErrNotFound where the server does not know the update, or nothing of it matches the format; and the
 // others of ContractByID.
-func (c *Client) UpdateByID(ctx context.Context, updateID string, format UpdateFormat) (ledger.Update, ledger.JSON, error) {
+func (c *Client) UpdateByID(ctx context.Context, updateID string,
+	format UpdateFormat) (ledger.Update, ledger.JSON, error) {
 	const operation = "update-by-id"
 	r := rules{section: sectionUpdate}
 	r.id("updateId", updateID)

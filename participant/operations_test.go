@@ -89,8 +89,8 @@ func checked(t *testing.T, api *openapi.Document, r release, server http.Handler
 	})
 }
 
-// asDocumented puts the new format into a request of the deprecated form: the document of 3.4 requires it, though it must
-// be unset there.
+// asDocumented puts the new format into a request of the deprecated form: the document of 3.4 requires it, though it
+// must be unset there.
 func asDocumented(document, path string, body []byte) []byte {
 	format, ok := map[string]string{pathUpdates: "updateFormat", pathUpdatesTrees: "updateFormat", pathSnapshot: "eventFormat"}[path]
 	if !ok || document != "3.4" || !bytes.Contains(body, []byte(`"filter":`)) {
@@ -417,8 +417,8 @@ func withoutTokens(entries []ledger.ContractEntry) []ledger.ContractEntry {
 	return entries
 }
 
-// A server refuses or cuts a list that is longer than its own limit: what is listed is whole all the same, but for a snapshot
-// of a server without tokens.
+// A server refuses or cuts a list that is longer than its own limit: what is listed is whole all the same, but for a
+// snapshot of a server without tokens.
 func TestListsBeyondTheServersLimit(t *testing.T) {
 	t.Parallel()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 28})

@@ -16,18 +16,21 @@ const (
 	packageBody = 64 << 20
 )
 
-// Package returns the content of a package that the participant has: bytes whose SHA-256, in hexadecimal, is the id. The caller may
-// change it. It needs only a valid token.
+// Package returns the content of a package that the participant has: bytes whose SHA-256, in hexadecimal, is the id.
+// The caller may change it. It needs only a valid token.
 //
-// Errors: a *RequestError where the id is no package id; ledger.ErrNotFound where the participant does not have the package;
-// ledger.ErrNotOffered where the server does not have the operation (interface.md does not); a *ledger.Problem where the package is
-// larger than what is read; an *Error, which may be tried again, for the rest, and where the bytes are not those of the package.
+// Errors: a *RequestError where the id is no package id; ledger.ErrNotFound where the participant does not have the
+// package; ledger.ErrNotOffered where the server does not have the operation (interface.md does not); a *ledger.Problem
+// where the package is larger than what is read; an *Error, which may be tried again, for the rest, and where the bytes
+// are not those of the package.
 func (c *Client) Package(ctx context.Context, id string) ([]byte, error) {
 	const operation = "package"
 	if !isPackageID(id) {
-		return nil, fmt.Errorf("read package %s: %w", shown(id), &RequestError{Field: "package-id", Rule: "must be 64 hexadecimal digits, in lower case", Section: sectionPackage})
+		return nil, fmt.Errorf("read package %s: %w", shown(id), &RequestError{Field: "package-id",
+			Rule: "must be 64 hexadecimal digits, in lower case", Section: sectionPackage})
 	}
-	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathPackages + id, MaxBytes: packageBody, Binary: true})
+	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathPackages + id, MaxBytes: packageBody,
+		Binary: true})
 	if err != nil {
 		return nil, fmt.Errorf("read package %s: %w", id, c.explain(ctx, err, purpose{about: aboutPackage}))
 	}
@@ -35,7 +38,8 @@ func (c *Client) Package(ctx context.Context, id string) ([]byte, error) {
 	jsonhttp.Release(a.Body)
 	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != id {
 		c.connectionChanged() // something else answered
-		return nil, fmt.Errorf("read package %s: %w", id, contradiction(operation, "the answer is not this package: its %d bytes have the hash %x", len(content), sum))
+		return nil, fmt.Errorf("read package %s: %w", id, contradiction(operation, "the answer is not this package: its %d "+
+			"bytes have the hash %x", len(content), sum))
 	}
 	return content, nil
 }

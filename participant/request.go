@@ -12,8 +12,9 @@ import (
 	"ledgerindexer/internal/jsonhttp"
 )
 
-// do sends a request and reads the whole answer, of at most maxBody bytes where MaxBytes is 0. It checks the answer's length and content
-// type. After a refused token it sends the request once more with a fresh one. All errors are *Error.
+// do sends a request and reads the whole answer, of at most maxBody bytes where MaxBytes is 0. It checks the answer's
+// length and content type. After a refused token it sends the request once more with a fresh one. All errors are
+// *Error.
 func (c *Client) do(ctx context.Context, r jsonhttp.Request) (jsonhttp.Answer, error) {
 	r.MaxBytes, r.SilenceTimeout, r.AnswerTimeout = cmp.Or(r.MaxBytes, c.maxBody), c.silence, c.longest
 	a, err := c.http.Do(ctx, r)
@@ -31,7 +32,8 @@ func (c *Client) do(ctx context.Context, r jsonhttp.Request) (jsonhttp.Answer, e
 	return jsonhttp.Answer{}, e
 }
 
-// LongestToken is the longest lifetime of a token that participants accept, unless max-token-lifetime of their ledger-api says another.
+// LongestToken is the longest lifetime of a token that participants accept, unless max-token-lifetime of their
+// ledger-api says another.
 const LongestToken = 5 * time.Minute
 
 // describeToken is [access.DescribeToken], with the lifetime where that may be why the token was refused.
@@ -45,8 +47,8 @@ func describeToken(token string, now time.Time) string {
 	return text
 }
 
-// decodeError classifies the error of decoding an answer. If the answer is cut off or not JSON, something between here and
-// the server damaged it, and the request may be tried again. Any other error concerns the server itself.
+// decodeError classifies the error of decoding an answer. If the answer is cut off or not JSON, something between here
+// and the server damaged it, and the request may be tried again. Any other error concerns the server itself.
 func (c *Client) decodeError(operation string, a jsonhttp.Answer, err error) error {
 	unusable := c.http.Unusable(a)
 	if unusable == nil {

@@ -7,8 +7,8 @@ import (
 	"ledgerindexer/internal/access"
 )
 
-// retryInfo parses a member of the servers' error object, such as "1 second" or "500 milliseconds"; 0 where it is not of
-// this form.
+// retryInfo parses a member of the servers' error object, such as "1 second" or "500 milliseconds"; 0 where it is not
+// of this form.
 func retryInfo(text string) time.Duration {
 	number, unit, _ := strings.Cut(strings.TrimSpace(text), " ")
 	return access.Advice(number, units[strings.TrimSuffix(unit, "s")])

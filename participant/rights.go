@@ -70,7 +70,8 @@ func (r right) use() string {
 	case r.anyParty:
 		return "read as any party"
 	case len(r.parties) > maxNamed:
-		return fmt.Sprintf("read as %s and %d more parties", strings.Join(r.parties[:maxNamed], ", "), len(r.parties)-maxNamed)
+		return fmt.Sprintf("read as %s and %d more parties", strings.Join(r.parties[:maxNamed], ", "),
+			len(r.parties)-maxNamed)
 	case len(r.parties) > 0:
 		return "read as " + strings.Join(r.parties, ", ")
 	}
@@ -91,8 +92,8 @@ func (r right) grant() string {
 // rightsTimeout limits the requests for the user's rights: they only serve to explain an error.
 const rightsTimeout = 10 * time.Second
 
-// forbidden returns a *ledger.Problem around err, a 403 of the participant, that names the missing right: the answer itself
-// does not.
+// forbidden returns a *ledger.Problem around err, a 403 of the participant, that names the missing right: the answer
+// itself does not.
 func (c *Client) forbidden(ctx context.Context, err error, need right) error {
 	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
 	defer cancel()
@@ -111,7 +112,8 @@ func (c *Client) forbidden(ctx context.Context, err error, need right) error {
 		p.What = fmt.Sprintf("the participant does not let %s %s", who, need.use())
 		p.Do = "see that the user exists and is not deactivated"
 		if len(claims.Audience) > 0 {
-			p.Do += fmt.Sprintf(", and that the token's audience %q is this participant", access.Excerpt(strings.Join(claims.Audience, " ")))
+			p.Do += fmt.Sprintf(", and that the token's audience %q is this participant",
+				access.Excerpt(strings.Join(claims.Audience, " ")))
 		}
 		if !need.none() {
 			p.Do = need.grant() + "; where that is so, " + p.Do

@@ -105,7 +105,8 @@ func (r *rules) eventFormat(field string, f *EventFormat) {
 }
 
 func (r *rules) filters(field string, byParty map[string]Filters, anyParty *Filters) {
-	r.must(len(byParty) > 0 || anyParty != nil, field, "must have filtersByParty or filtersForAnyParty, and both are empty")
+	r.must(len(byParty) > 0 || anyParty != nil, field,
+		"must have filtersByParty or filtersForAnyParty, and both are empty")
 	for party, filters := range byParty {
 		at := field + ".filtersByParty"
 		r.must(party != "", at, "must not name an empty party")

@@ -24,7 +24,8 @@ func FormatsOf(scope ledger.Scope, verbose bool) (Formats, error) {
 	case ledger.ShapeLedgerEffects:
 		shape = ShapeLedgerEffects
 	default:
-		return Formats{}, fmt.Errorf("--shape must be %s or %s, not %q", ledger.ShapeACSDelta, ledger.ShapeLedgerEffects, scope.Shape)
+		return Formats{}, fmt.Errorf("--shape must be %s or %s, not %q", ledger.ShapeACSDelta, ledger.ShapeLedgerEffects,
+			scope.Shape)
 	}
 	parties := set(scope.Parties)
 	event := EventFormat{FiltersByParty: make(map[string]Filters, len(parties)), Verbose: verbose}
@@ -50,8 +51,8 @@ func (f Formats) Filter() *TransactionFilter {
 	return &TransactionFilter{FiltersByParty: f.Event.FiltersByParty, FiltersForAnyParty: f.Event.FiltersForAnyParty}
 }
 
-// encodedFormats translates the scope for reading. The deprecated filter and verbose are never sent. The JSON is encoded once: with
-// thousands of parties encoding is costly, and equal scopes must give equal bytes.
+// encodedFormats translates the scope for reading. The deprecated filter and verbose are never sent. The JSON is
+// encoded once: with thousands of parties encoding is costly, and equal scopes must give equal bytes.
 func encodedFormats(scope ledger.Scope) (*Formats, error) {
 	f, err := FormatsOf(scope, false)
 	if err != nil {
@@ -66,8 +67,8 @@ func encodedFormats(scope ledger.Scope) (*Formats, error) {
 	return &f, nil
 }
 
-// wantedContracts returns the filters for one party (or any). An interface filter brings its views, but not the contract's
-// payload. Without templates everything is wanted, so a wildcard is added to the interfaces.
+// wantedContracts returns the filters for one party (or any). An interface filter brings its views, but not the
+// contract's payload. Without templates everything is wanted, so a wildcard is added to the interfaces.
 func wantedContracts(scope ledger.Scope) Filters {
 	var list []CumulativeFilter
 	templates := set(scope.Templates)

@@ -38,8 +38,8 @@ func (e *Error) timedOut() bool {
 // silently cuts a list at its own setting, even below the limit. So a list shorter than the limit may have been cut,
 // unless it is also shorter than one that the server returned before.
 //
-// After a new connection, or the end of one with a request on it, a server with another setting may answer, so it resets the maximum. Calls in flight at that moment
-// are neither counted nor judged.
+// After a new connection, or the end of one with a request on it, a server with another setting may answer, so it
+// resets the maximum. Calls in flight at that moment are neither counted nor judged.
 type longestList struct {
 	mu         sync.Mutex
 	elements   int

@@ -50,8 +50,8 @@ type snapshotPageRequest struct {
 	Token       string        `json:"pageToken,omitzero"`
 }
 
-// SnapshotOffset returns the highest offset up to another one at which there is a snapshot: a participant that has any has one at every
-// offset. The error is a *ledger.Problem, which wraps ledger.ErrNotOffered, where it has none.
+// SnapshotOffset returns the highest offset up to another one at which there is a snapshot: a participant that has any
+// has one at every offset. The error is a *ledger.Problem, which wraps ledger.ErrNotOffered, where it has none.
 func (c *Client) SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledger.Offset, error) {
 	s, err := c.server(ctx)
 	if err == nil && s.SnapshotPath == "" {
@@ -72,14 +72,14 @@ func (c *Client) noSnapshots() error {
 // ReadSnapshot reads one page of the snapshot at an offset (interface.md, endpoint 1), after token; the zero token
 // starts at the beginning. A token is used with the path that it came from, even if the server now has a better one.
 //
-// A server without tokens (3.4) is asked for everything at once. If it has not yet returned a longer list, a longer list of
-// updates is requested too (see wholeSnapshot). At offset 0 the snapshot is empty, and no request is sent. Another
-// participant is detected as in ReadUpdates.
+// A server without tokens (3.4) is asked for everything at once. If it has not yet returned a longer list, a longer
+// list of updates is requested too (see wholeSnapshot). At offset 0 the snapshot is empty, and no request is sent.
+// Another participant is detected as in ReadUpdates.
 //
 // Errors: a *ledger.Problem, which wraps ledger.ErrNotOffered, where the server has no snapshots; a *ledger.Problem too
-// where the offset is pruned, above the ledger end or has reassignments in flight, the token is refused, the snapshot does
-// not fit one answer of a server without tokens, or may have been cut to fit one, or a right or a name is missing; a
-// *ledger.DecodeError where the answer can't be understood; an *Error, which may be tried again, for the rest.
+// where the offset is pruned, above the ledger end or has reassignments in flight, the token is refused, the snapshot
+// does not fit one answer of a server without tokens, or may have been cut to fit one, or a right or a name is missing;
+// a *ledger.DecodeError where the answer can't be understood; an *Error, which may be tried again, for the rest.
 func (c *Client) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
 	if at < 0 {
 		return ledger.SnapshotPage{}, fmt.Errorf("read the snapshot at offset %d: an offset is not negative", at)
@@ -117,7 +117,8 @@ func (c *Client) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledge
 	return page, nil
 }
 
-func (c *Client) readSnapshot(ctx context.Context, path string, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
+func (c *Client) readSnapshot(ctx context.Context, path string, at ledger.Offset,
+	token ledger.Token) (ledger.SnapshotPage, error) {
 	read, sizes := c.readSnapshotList, c.snapshotList
 	if path != pathSnapshot {
 		sizes = c.snapshotPage
@@ -170,7 +171,8 @@ func (c *Client) readSnapshotPage(
 }
 
 // readSnapshotList reads a list with a limit after token. Only an empty answer is the end.
-func (c *Client) readSnapshotList(ctx context.Context, at ledger.Offset, token string, limit int) (ledger.SnapshotPage, error) {
+func (c *Client) readSnapshotList(ctx context.Context, at ledger.Offset, token string,
+	limit int) (ledger.SnapshotPage, error) {
 	page, err := c.snapshotEntries(ctx, at, token, url.Values{"limit": {strconv.Itoa(limit)}}, c.maxBody)
 	if err != nil || len(page.Entries) == 0 {
 		page.Last = true

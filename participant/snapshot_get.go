@@ -11,8 +11,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// getSnapshotPage is the operation of pathSnapshotPage in releases 3.5.0 to 3.5.9: a GET with a body. They answer 405 to the POST that
-// came with 3.5.10, and servers without pages 404.
+// getSnapshotPage is the operation of pathSnapshotPage in releases 3.5.0 to 3.5.9: a GET with a body. They answer 405
+// to the POST that came with 3.5.10, and servers without pages 404.
 const getSnapshotPage = http.MethodGet + " " + pathSnapshotPage
 
 // snapshotPage returns the request for a page by one of the two operations.
@@ -28,15 +28,16 @@ func snapshotPage(operation, path string, body snapshotPageRequest) jsonhttp.Req
 type unreachedError struct{ err error }
 
 func (e *unreachedError) Error() string {
-	return "the server has pages by GET with a body (as releases before 3.5.10), and what stands between does not let that through: " +
+	return "the server has pages by GET with a body (as releases before 3.5.10), and what stands between does not let " +
+		"that through: " +
 		e.err.Error()
 }
 
 func (e *unreachedError) Unwrap() error { return e.err }
 
-// hasGetSnapshotPage requests the empty page at offset 0 by GET. Proxies may drop a GET's body or refuse it in ways of their own, so that
-// the operation counts as there only if the server understood the request. Else the error is an *unreachedError: lists do as
-// well. Where GET was used before, a failure that may pass is an error as it is.
+// hasGetSnapshotPage requests the empty page at offset 0 by GET. Proxies may drop a GET's body or refuse it in ways of
+// their own, so that the operation counts as there only if the server understood the request. Else the error is an
+// *unreachedError: lists do as well. Where GET was used before, a failure that may pass is an error as it is.
 func (c *Client) hasGetSnapshotPage(ctx context.Context, before string) (bool, error) {
 	a, err := c.do(ctx, snapshotPage("discover", getSnapshotPage, c.firstSnapshotPage()))
 	if err == nil {

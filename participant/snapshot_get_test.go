@@ -13,8 +13,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// pagesByGET serves a snapshot of three pages as releases 3.5.0 to 3.5.9 do. proxy, if not nil, may answer in place of the server
-// and reports whether it did.
+// pagesByGET serves a snapshot of three pages as releases 3.5.0 to 3.5.9 do. proxy, if not nil, may answer in place of
+// the server and reports whether it did.
 func pagesByGET(proxy func(w http.ResponseWriter, r *http.Request) bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var asked struct {

@@ -18,8 +18,8 @@ import (
 const wholeTries = 3
 
 // wholeSnapshot asks a server without continuation tokens for everything. A snapshot that does not fit one answer is
-// refused (413) or silently cut at the server's own limit. It was not cut if the same connections have returned a longer
-// list.
+// refused (413) or silently cut at the server's own limit. It was not cut if the same connections have returned a
+// longer list.
 func (c *Client) wholeSnapshot(ctx context.Context, at ledger.Offset) (ledger.SnapshotPage, error) {
 	var n int
 	var why error
@@ -50,21 +50,23 @@ func (c *Client) wholeSnapshot(ctx context.Context, at ledger.Offset) (ledger.Sn
 
 // tooLargeForOne explains the refusal of a whole snapshot.
 func tooLargeForOne(err error) error {
-	if e, ok := errors.AsType[*Error](err); ok && (e.Status == http.StatusRequestEntityTooLarge || errors.Is(e, jsonhttp.ErrTooLarge)) {
+	if e, ok := errors.AsType[*Error](err); ok && (e.Status == http.StatusRequestEntityTooLarge ||
+		errors.Is(e, jsonhttp.ErrTooLarge)) {
 		return snapshotTooLarge.of(err)
 	}
 	return err
 }
 
-// listMoreThan requests a list of more than n updates, of all that the scope's parties see, and records in c.served how many came. If the
-// server can't answer the request, why says the reason.
+// listMoreThan requests a list of more than n updates, of all that the scope's parties see, and records in c.served how
+// many came. If the server can't answer the request, why says the reason.
 func (c *Client) listMoreThan(ctx context.Context, n int, at ledger.Offset) (why, err error) {
 	const operation = "updates"
 	s, err := c.server(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all, err := encodedFormats(ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: c.scope.Parties, Reassignments: true, Topology: true})
+	all, err := encodedFormats(ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: c.scope.Parties, Reassignments: true,
+		Topology: true})
 	if err != nil {
 		return nil, err
 	}

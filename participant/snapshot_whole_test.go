@@ -40,7 +40,8 @@ func updatesUpTo(n int) []int64 {
 	return offsets
 }
 
-// withoutTokens34 is a server without continuation tokens that has so many entries and updates, of which it was pruned of some.
+// withoutTokens34 is a server without continuation tokens that has so many entries and updates, of which it was pruned
+// of some.
 func withoutTokens34(entries http.HandlerFunc, updates, pruned, setting int, ignores bool) map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		pathSnapshot:      entries,
@@ -50,8 +51,8 @@ func withoutTokens34(entries http.HandlerFunc, updates, pruned, setting int, ign
 	}
 }
 
-// A snapshot comes whole from a server without tokens, or not at all: whatever the server's setting is, and whatever it does
-// with what is longer. It is not refused where it is short enough, and there are more updates than entries.
+// A snapshot comes whole from a server without tokens, or not at all: whatever the server's setting is, and whatever it
+// does with what is longer. It is not refused where it is short enough, and there are more updates than entries.
 func TestNoServerSettingLosesContracts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -53,8 +53,8 @@ type Survey struct {
 	ContractByID, VettedPackages       Offer
 }
 
-// Survey probes all operations that the client uses, concurrently. It is for diagnosis: unlike Discover it continues after
-// errors and logs nothing.
+// Survey probes all operations that the client uses, concurrently. It is for diagnosis: unlike Discover it continues
+// after errors and logs nothing.
 func (c *Client) Survey(ctx context.Context) (s Survey) {
 	var group sync.WaitGroup
 	for path, offer := range map[string]*Offer{
@@ -109,8 +109,8 @@ func (c *Client) answers(ctx context.Context, r jsonhttp.Request) (bool, error) 
 	return present(err)
 }
 
-// ListTokens reports whether the entries of a list of the contracts active at an offset have continuation tokens. It asks for one
-// entry; known is false where there is none. The errors are those of ReadSnapshot.
+// ListTokens reports whether the entries of a list of the contracts active at an offset have continuation tokens. It
+// asks for one entry; known is false where there is none. The errors are those of ReadSnapshot.
 func (c *Client) ListTokens(ctx context.Context, at ledger.Offset) (has, known bool, err error) {
 	if at == 0 {
 		return false, false, nil // nothing is active
@@ -135,7 +135,8 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return version, nil
 }
 
-// Synchronizers lists the ids of the synchronizers that the participant is connected to now. It needs only a valid token.
+// Synchronizers lists the ids of the synchronizers that the participant is connected to now. It needs only a valid
+// token.
 //
 // Errors: ledger.ErrNotOffered where the server does not have the operation.
 func (c *Client) Synchronizers(ctx context.Context) (ids []string, err error) {
@@ -145,7 +146,8 @@ func (c *Client) Synchronizers(ctx context.Context) (ids []string, err error) {
 			ID string `json:"synchronizerId"`
 		} `json:"connectedSynchronizers"`
 	}
-	if err := c.ask(ctx, jsonhttp.Request{Operation: operation, Path: pathSynchronizers, MaxBytes: tinyBody}, &answer); err != nil {
+	if err := c.ask(ctx, jsonhttp.Request{Operation: operation, Path: pathSynchronizers, MaxBytes: tinyBody},
+		&answer); err != nil {
 		return nil, fmt.Errorf("ask for the connected synchronizers: %w", err)
 	}
 	for _, s := range answer.Connected {
@@ -162,7 +164,8 @@ func (c *Client) Hosted(ctx context.Context, parties []string) (map[string]bool,
 	hosted := map[string]bool{}
 	for rest := set(parties); len(rest) > 0; {
 		n := fitting(rest)
-		r := jsonhttp.Request{Operation: "parties", Path: pathParties + "/" + segment(rest[0]), Query: url.Values{"parties": rest[1:n]}, MaxBytes: tinyBody}
+		r := jsonhttp.Request{Operation: "parties", Path: pathParties + "/" + segment(rest[0]),
+			Query: url.Values{"parties": rest[1:n]}, MaxBytes: tinyBody}
 		rest = rest[n:]
 		var answer struct {
 			Details []struct {
@@ -206,7 +209,8 @@ func (c *Client) ask(ctx context.Context, r jsonhttp.Request, into any) error {
 	return nil
 }
 
-// misread is decodeError for small answers. Its error quotes the beginning of the answer, which explains more than a member's name.
+// misread is decodeError for small answers. Its error quotes the beginning of the answer, which explains more than a
+// member's name.
 func (c *Client) misread(operation string, a jsonhttp.Answer, err error) error {
 	var unusable *Error
 	if err = c.decodeError(operation, a, err); errors.As(err, &unusable) {

@@ -18,8 +18,8 @@ const MaxIdle = 15 * time.Second
 // UpdatesRequest asks for updates (interface.md, endpoint 2). Either UpdateFormat or Filter must be set.
 //
 // By interface.md an absent UpdateFormat means: transactions (ACS delta) and reassignments that match Filter, with
-// Verbose, and topology events of the parties that Filter names. Servers of 3.4 to 3.6 don't send the topology events: to
-// get them, use UpdateFormat.
+// Verbose, and topology events of the parties that Filter names. Servers of 3.4 to 3.6 don't send the topology events:
+// to get them, use UpdateFormat.
 type UpdatesRequest struct {
 	BeginExclusive  ledger.Offset  `json:"beginExclusive"`           // 0: the beginning of the ledger
 	EndInclusive    *ledger.Offset `json:"endInclusive,omitzero"`    // not below BeginExclusive; nil: without end
@@ -77,21 +77,21 @@ type updatesPageRequest struct {
 // endpoint 2). The page is complete for (after, page.To], and after < page.To <= to. If page.To is less than to, call
 // again from page.To.
 //
-// Pages too are requested by offsets, not by page token: a token would force one sequence and one server on all reads of
-// a range.
+// Pages too are requested by offsets, not by page token: a token would force one sequence and one server on all reads
+// of a range.
 //
-// After a new connection, or the end of one with a request on it, the participant's id is checked. If another participant answered, the page is dropped and the
-// error is a *ledger.Problem.
+// After a new connection, or the end of one with a request on it, the participant's id is checked. If another
+// participant answered, the page is dropped and the error is a *ledger.Problem.
 //
-// Errors: a *ledger.Problem where the updates are pruned, after is above the ledger end, a right or a name is missing, or
-// one update is larger than what can be read; a *ledger.DecodeError where the answer can't be understood; a *ledger.Bug
-// where the server takes the request for malformed; an *Error, which may be tried again, for the rest.
+// Errors: a *ledger.Problem where the updates are pruned, after is above the ledger end, a right or a name is missing,
+// or one update is larger than what can be read; a *ledger.DecodeError where the answer can't be understood; a
+// *ledger.Bug where the server takes the request for malformed; an *Error, which may be tried again, for the rest.
 func (c *Client) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 	return c.readUpdates(ctx, after, to, c.maxBody)
 }
 
-// ReadUpdatesWithin is ReadUpdates with a limit on the answer, in bytes of JSON. The error is ledger.ErrByteLimit if the
-// answer is larger.
+// ReadUpdatesWithin is ReadUpdates with a limit on the answer, in bytes of JSON. The error is ledger.ErrByteLimit if
+// the answer is larger.
 func (c *Client) ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, maxBytes int64) (ledger.Page, error) {
 	return c.readUpdates(ctx, after, to, min(maxBytes, c.maxBody))
 }
@@ -119,18 +119,20 @@ func (c *Client) readUpdates(ctx context.Context, after, to ledger.Offset, maxBy
 			return page, nil
 		}
 		if errors.Is(err, jsonhttp.ErrTooLarge) && maxBytes < c.maxBody {
-			return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w: %w", after, to, ledger.ErrByteLimit, err)
+			return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w: %w", after, to, ledger.ErrByteLimit,
+				err)
 		}
 		if shrinkAfter(sizes, asked, err) {
 			c.log.DebugContext(ctx, "reducing updates page size", "asked", asked, "now", sizes.Ask(), "error", err)
 			continue
 		}
-		return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w", after, to, c.explain(ctx, err, c.updatesPurpose(s, after)))
+		return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w", after, to,
+			c.explain(ctx, err, c.updatesPurpose(s, after)))
 	}
 }
 
-// readList does a bounded read of a list path (interface.md, endpoint 2 and "Limits"). It sends no idle timeout, which could
-// silently cut even a bounded read.
+// readList does a bounded read of a list path (interface.md, endpoint 2 and "Limits"). It sends no idle timeout, which
+// could silently cut even a bounded read.
 func (c *Client) readList(
 	ctx context.Context, path string, after, to ledger.Offset, limit int, maxBytes int64,
 ) (ledger.Page, error) {
@@ -153,15 +155,17 @@ func (c *Client) readList(
 	if list.Last > to {
 		return ledger.Page{}, contradiction(operation, "offset %d is above the requested range", list.Last)
 	}
-	page := ledger.Page{From: after, To: to, Updates: list.Updates, Checkpoints: list.Checkpoints, Bytes: int64(len(a.Body))}
+	page := ledger.Page{From: after, To: to, Updates: list.Updates, Checkpoints: list.Checkpoints,
+		Bytes: int64(len(a.Body))}
 	// If the list may have been cut, the page ends with its last element.
 	if !c.served.complete(began, list.Elements, limit) {
 		page.To = list.Last
 	}
 	c.served.observe(began, list.Elements)
 	if page.To <= after {
-		return ledger.Page{}, contradiction(operation, "the answer is only a checkpoint at offset %d, where the read begins, "+
-			"and the server may have cut off what follows", page.To)
+		return ledger.Page{}, contradiction(operation,
+			"the answer is only a checkpoint at offset %d, where the read begins, "+
+				"and the server may have cut off what follows", page.To)
 	}
 	return page, nil
 }
@@ -197,16 +201,17 @@ func (c *Client) readPage(
 		Bytes: int64(len(a.Body))}, nil
 }
 
-// TailUpdates waits for updates after an offset (interface.md, endpoint 2 and "Limits"). It sends one open-ended request,
-// which the server answers when it has limit elements or nothing has come for idle, from 1 ms to 15 s. The page ends with
-// its last element, or at after if nothing came. Full reports that more may be available at once: limit elements came, or
-// the server may have cut the list.
+// TailUpdates waits for updates after an offset (interface.md, endpoint 2 and "Limits"). It sends one open-ended
+// request, which the server answers when it has limit elements or nothing has come for idle, from 1 ms to 15 s. The
+// page ends with its last element, or at after if nothing came. Full reports that more may be available at once: limit
+// elements came, or the server may have cut the list.
 //
 // If elements come too slowly to reach the limit before the server's request timeout, but too fast for an idle gap, the
 // server gives up on the request. It is then repeated once for a single element.
 //
 // Another participant is detected as in ReadUpdates, and the errors are the same.
-func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool, err error) {
+func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int,
+	idle time.Duration) (page ledger.Page, full bool, err error) {
 	s, err := c.server(ctx)
 	if err != nil {
 		return ledger.Page{}, false, err
@@ -227,18 +232,21 @@ func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int
 		case shrinkAfter(c.updatesList, asked, err):
 			asked = max(1, asked/2)
 		default:
-			return ledger.Page{}, false, fmt.Errorf("read updates after offset %d: %w", after, c.explain(ctx, err, c.updatesPurpose(s, after)))
+			return ledger.Page{}, false, fmt.Errorf("read updates after offset %d: %w", after,
+				c.explain(ctx, err, c.updatesPurpose(s, after)))
 		}
 	}
 }
 
-func (c *Client) tail(ctx context.Context, path string, after ledger.Offset, limit int, idle time.Duration) (ledger.Page, bool, error) {
+func (c *Client) tail(ctx context.Context, path string, after ledger.Offset, limit int,
+	idle time.Duration) (ledger.Page, bool, error) {
 	const operation = "updates-tail"
 	began := c.served.begin()
 	a, err := c.do(ctx, jsonhttp.Request{
 		Operation: operation, Path: path, LongPoll: true,
-		Query: url.Values{"limit": {strconv.Itoa(limit)}, "stream_idle_timeout_ms": {strconv.FormatInt(idle.Milliseconds(), 10)}},
-		Body:  UpdatesRequest{BeginExclusive: after, UpdateFormat: &c.format.Update},
+		Query: url.Values{"limit": {strconv.Itoa(limit)}, "stream_idle_timeout_ms": {strconv.FormatInt(idle.Milliseconds(),
+			10)}},
+		Body: UpdatesRequest{BeginExclusive: after, UpdateFormat: &c.format.Update},
 	})
 	if err != nil {
 		return ledger.Page{}, false, err
@@ -260,8 +268,8 @@ func (c *Client) updatesPurpose(s *Server, after ledger.Offset) purpose {
 	return purpose{about: aboutUpdates, need: c.scopeRight(), server: s, offset: after}
 }
 
-// contradiction returns the error of an answer that contradicts its request. The cause may be a faulty proxy, so the request may
-// be tried again.
+// contradiction returns the error of an answer that contradicts its request. The cause may be a faulty proxy, so the
+// request may be tried again.
 func contradiction(operation, format string, args ...any) error {
 	return &Error{Failure: jsonhttp.Unusable(operation, fmt.Errorf(format, args...))}
 }

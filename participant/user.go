@@ -61,7 +61,8 @@ func (c *Client) whoami(ctx context.Context) (User, error) {
 
 func (c *Client) rightsOf(ctx context.Context, u *User) error {
 	const operation = "user-rights"
-	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathUsers + "/" + segment(u.ID) + "/rights", MaxBytes: tinyBody})
+	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathUsers + "/" + segment(u.ID) + "/rights",
+		MaxBytes: tinyBody})
 	if err != nil {
 		return err
 	}

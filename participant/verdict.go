@@ -11,7 +11,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Only this file and codes.go decide what an error of a participant means; jsonhttp.Client.Explain has what means the same of every server.
+// Only this file and codes.go decide what an error of a participant means; jsonhttp.Client.Explain has what means the
+// same of every server.
 
 // verdict is what an error means for the caller.
 type verdict int
@@ -106,8 +107,8 @@ func (r ruling) of(err error) error {
 	return err
 }
 
-// judge rules on an error, by the most specific evidence first: connection, subject of the request, code, status, and last
-// the server's error category.
+// judge rules on an error, by the most specific evidence first: connection, subject of the request, code, status, and
+// last the server's error category.
 func (c *Client) judge(e *Error, q purpose) ruling {
 	if what, do, ok := c.http.Explain(&e.Failure); ok {
 		if do == "" {
@@ -151,14 +152,15 @@ func (c *Client) judge(e *Error, q purpose) ruling {
 	return tryAgain
 }
 
-// judgeRefusal rules on a refusal of access. A participant refuses if a right is missing. A proxy has other reasons, such
-// as too many requests: once the participant was reached through it, the request is retried. A proxy may also block an
-// operation for everybody, so one that was neither discovered nor answered yet counts as not offered.
+// judgeRefusal rules on a refusal of access. A participant refuses if a right is missing. A proxy has other reasons,
+// such as too many requests: once the participant was reached through it, the request is retried. A proxy may also
+// block an operation for everybody, so one that was neither discovered nor answered yet counts as not offered.
 func (c *Client) judgeRefusal(ctx context.Context, err error, q purpose) error {
 	switch {
 	case !refusedByProxy(err):
 		return c.forbidden(ctx, err, q.need)
-	case c.reached.Load() && !c.answeredBefore(err) && q.server == nil && q.about != aboutPaths && q.about != aboutSnapshot:
+	case c.reached.Load() && !c.answeredBefore(err) && q.server == nil && q.about != aboutPaths &&
+		q.about != aboutSnapshot:
 		return ruling{verdict: unoffered}.of(err)
 	case c.reached.Load():
 		return ruling{what: proxyRefusal.what + "; it let requests through before, so it is asked again. If it continues, " +
@@ -183,7 +185,8 @@ func refusedByProxy(err error) bool {
 	return errors.As(err, &e) && e.Status == http.StatusForbidden && e.Code == ""
 }
 
-var proxyRefusal = ruling{act, "the server refuses access, and not as a participant does: a proxy before it may be what refuses",
+var proxyRefusal = ruling{act, "the server refuses access, and not as a participant does: a proxy before it may be " +
+	"what refuses",
 	"see what stands between here and --ledger-url, and what it wants (an address, a path, a token)"}
 
 // judgeToken rules on a refused token, after a fresh one was tried.
@@ -218,27 +221,32 @@ func (c *Client) judgeUpdates(e *Error, after ledger.Offset) (ruling, bool) {
 
 // prunedUpdates returns the ruling where the participant no longer has the updates right after an offset.
 func prunedUpdates(after, upTo ledger.Offset) ruling {
-	return ruling{act, fmt.Sprintf("the participant is pruned up to offset %d, and updates after offset %d are needed", upTo, after), reseed}
+	return ruling{act, fmt.Sprintf("the participant is pruned up to offset %d, and updates after offset %d are needed",
+		upTo, after), reseed}
 }
 
 // judgeSnapshot rules on reading the snapshot at an offset, from its beginning or from a token.
 func (c *Client) judgeSnapshot(e *Error, at ledger.Offset, token ledger.Token) (ruling, bool) {
 	switch {
 	case e.Status == http.StatusMethodNotAllowed && token.Kind == ledger.TokenPage:
-		return ruling{act, fmt.Sprintf("the snapshot was begun with %s, and a GET's body does not come through to the server any more",
+		return ruling{act, fmt.Sprintf("the snapshot was begun with %s, and a GET's body does not come through to the "+
+			"server any more",
 			getSnapshotPage), "see what stands between here and --ledger-url, or begin the snapshot again with --restart"}, true
 	case e.pathMissing() && token.Value != "":
-		return ruling{act, fmt.Sprintf("the snapshot was begun with %s, which the server does not have", snapshotPath(token.Kind)),
+		return ruling{act, fmt.Sprintf("the snapshot was begun with %s, which the server does not have",
+			snapshotPath(token.Kind)),
 			"begin the snapshot again with --restart"}, true
 	case e.Code == codePruned:
 		return prunedSnapshot(e, at, token), true
 	case e.Code == codeAfterLedgerEnd:
 		return ruling{act, fmt.Sprintf("offset %d is above the ledger end", at),
-			"choose an --at-offset at or below the ledger end; if it was below before, --ledger-url may be another participant"}, true
+				"choose an --at-offset at or below the ledger end; if it was below before, --ledger-url may be another participant"},
+			true
 	case token.Value != "" && e.aboutToken():
 		return ruling{act, "the server refuses the token from which the snapshot was to be continued",
-			"a token is only good with the same participant, server version, scope (--parties, --templates, --interfaces, --blobs) " +
-				"and --at-offset, and while the participant is not pruned above it: restore these, or begin again with --restart"}, true
+				"a token is only good with the same participant, server version, scope (--parties, --templates, --interfaces, --blobs) " +
+					"and --at-offset, and while the participant is not pruned above it: restore these, or begin again with --restart"},
+			true
 	case errors.Is(e, jsonhttp.ErrTooLarge):
 		return ruling{act, "one entry of the snapshot is larger than what is read of an answer",
 			"narrow what is read with --templates or --parties, or leave out --blobs"}, true
@@ -249,8 +257,9 @@ func (c *Client) judgeSnapshot(e *Error, at ledger.Offset, token ledger.Token) (
 // prunedSnapshot distinguishes the two causes of one error code (interface.md, endpoint 1, rule 1).
 func prunedSnapshot(e *Error, at ledger.Offset, token ledger.Token) ruling {
 	const (
-		another = "choose the ledger end or another offset with --at-offset, or wait until the reassignments are completed and try again"
-		higher  = "choose the ledger end or an --at-offset at or above the offset up to which it is pruned"
+		another = "choose the ledger end or another offset with --at-offset, or wait until the reassignments are completed " +
+			"and try again"
+		higher = "choose the ledger end or an --at-offset at or above the offset up to which it is pruned"
 	)
 	restart := ""
 	if token.Value != "" {
@@ -259,13 +268,16 @@ func prunedSnapshot(e *Error, at ledger.Offset, token ledger.Token) ruling {
 	upTo, known := e.earliest()
 	switch {
 	case known && upTo > at:
-		return ruling{act, fmt.Sprintf("the participant is pruned up to offset %d, above the snapshot's offset %d", upTo, at), higher + restart}
+		return ruling{act, fmt.Sprintf("the participant is pruned up to offset %d, above the snapshot's offset %d", upTo, at),
+			higher + restart}
 	case known:
-		return ruling{act, fmt.Sprintf("reassignments are in flight at offset %d, and the participant has pruned what is needed to show them", at),
+		return ruling{act, fmt.Sprintf("reassignments are in flight at offset %d, and the participant has pruned what is "+
+			"needed to show them", at),
 			another + restart}
 	}
 	return ruling{act,
-		fmt.Sprintf("the participant can't serve the snapshot at offset %d: either it is pruned above that, or reassignments are in flight at it", at),
+		fmt.Sprintf("the participant can't serve the snapshot at offset %d: either it is pruned above that, or "+
+			"reassignments are in flight at it", at),
 		higher + "; or, where reassignments are in flight, wait until they are completed" + restart}
 }
 

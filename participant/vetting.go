@@ -117,9 +117,9 @@ func (f VettingFilter) packages(list []ledger.VettedPackages) []ledger.VettedPac
 	return slices.DeleteFunc(list, func(v ledger.VettedPackages) bool { return len(v.Packages) == 0 })
 }
 
-// UpdateVettedPackages changes what this participant has vetted on a synchronizer (interface.md, endpoint 4). It returns
-// what was vetted before, nil if nothing ever was, and what is vetted now. With DryRun it changes nothing: now is what
-// would be vetted, with its serial. Unknown members of the answer are ignored.
+// UpdateVettedPackages changes what this participant has vetted on a synchronizer (interface.md, endpoint 4). It
+// returns what was vetted before, nil if nothing ever was, and what is vetted now. With DryRun it changes nothing: now
+// is what would be vetted, with its serial. Unknown members of the answer are ignored.
 //
 // It needs a participant administrator, for a dry run too.
 //
@@ -136,9 +136,11 @@ func (c *Client) UpdateVettedPackages(
 	fail := func(err error) (*ledger.VettedPackages, ledger.VettedPackages, error) {
 		return nil, ledger.VettedPackages{}, fmt.Errorf("update the vetted packages: %w", err)
 	}
-	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathVettingUpdate, Body: req, MaxBytes: smallBody, Changes: true})
+	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathVettingUpdate, Body: req, MaxBytes: smallBody,
+		Changes: true})
 	if lacksPath(err) {
-		a, err = c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathVettingOld, Body: req, MaxBytes: smallBody, Changes: true})
+		a, err = c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathVettingOld, Body: req, MaxBytes: smallBody,
+			Changes: true})
 	}
 	if err != nil {
 		return fail(c.explain(ctx, err, purpose{about: aboutVetting, need: participantAdmin}))

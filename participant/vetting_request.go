@@ -26,7 +26,8 @@ type VettingChange struct {
 	Unvet *Unvet
 }
 
-// Vet makes packages usable within the bounds, which replace earlier ones. Each reference must name exactly one package.
+// Vet makes packages usable within the bounds, which replace earlier ones. Each reference must name exactly one
+// package.
 type Vet struct {
 	Packages   []PackageRef // at least one
 	ValidFrom  *time.Time   // inclusive, in whole microseconds; nil: unbounded
@@ -72,7 +73,8 @@ func (r VettingRequest) check() error {
 	}
 	must.text("synchronizerId", r.SynchronizerID)
 	expected := "expectedTopologySerial.serial"
-	must.must(r.ExpectedSerial.Prior == nil || !r.ExpectedSerial.NoPrior, expected, "must be Prior or NoPrior, and is both")
+	must.must(r.ExpectedSerial.Prior == nil || !r.ExpectedSerial.NoPrior, expected,
+		"must be Prior or NoPrior, and is both")
 	if prior := r.ExpectedSerial.Prior; prior != nil {
 		must.must(*prior >= 0, expected, "must not be negative, and is %d", *prior)
 	}

@@ -106,7 +106,8 @@ func (a *Authority) grant(r *http.Request) (map[string]any, *oauthError) {
 		e.status = http.StatusMethodNotAllowed
 		return nil, e
 	}
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil ||
+		kind != "application/x-www-form-urlencoded" {
 		return nil, refuseGrant("invalid_request", "the body must be application/x-www-form-urlencoded")
 	}
 	if err := r.ParseForm(); err != nil {

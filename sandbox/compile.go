@@ -156,10 +156,13 @@ func unknownName(known, found, byName bool, what, pkg, module, entity string) *c
 	case found:
 		return nil
 	case !byName:
-		return refuse(11, "TEMPLATES_OR_INTERFACES_NOT_FOUND", "Templates or interfaces do not exist: [%s:%s:%s].", pkg, module, entity)
+		return refuse(11, "TEMPLATES_OR_INTERFACES_NOT_FOUND", "Templates or interfaces do not exist: [%s:%s:%s].", pkg,
+			module, entity)
 	case !known:
-		return refuse(11, "PACKAGE_NAMES_NOT_FOUND", "The following package names do not match upgradable packages uploaded on this participant: [%s].", pkg[1:])
+		return refuse(11, "PACKAGE_NAMES_NOT_FOUND", "The following package names do not match upgradable packages "+
+			"uploaded on this participant: [%s].", pkg[1:])
 	}
 	return refuse(11, "NO_"+what+"_FOR_PACKAGE_NAME_AND_QUALIFIED_NAME",
-		"The following package-name/template qualified-name pairs do not reference any template-id uploaded on this participant: [(%s,%s:%s)].", pkg[1:], module, entity)
+		"The following package-name/template qualified-name pairs do not reference any template-id uploaded on this "+
+			"participant: [(%s,%s:%s)].", pkg[1:], module, entity)
 }

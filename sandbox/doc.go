@@ -3,10 +3,10 @@
 // faults on demand, and the truth, which says what a database that indexed the
 // ledger must hold.
 //
-// [NewLedger] makes a ledger and [Ledger.Grow] adds updates to it. [LoadReplay]
-// makes one of recorded responses instead, [ReplayExchanges] one of recorded exchanges. [NewServer] serves either. [NewScan] serves
-// the transaction history of a ledger. [Ledger.Truth], [Ledger.TruthFromSnapshot],
-// [Ledger.Holdings] and [Scan.Truth] give the rows to compare with.
+// [NewLedger] makes a ledger and [Ledger.Grow] adds updates to it. [LoadReplay] makes one of recorded responses
+// instead, [ReplayExchanges] one of recorded exchanges. [NewServer] serves either. [NewScan] serves the transaction
+// history of a ledger. [Ledger.Truth], [Ledger.TruthFromSnapshot], [Ledger.Holdings] and [Scan.Truth] give the rows to
+// compare with.
 //
 // Access: a server without an [Authority] and without a Token allows everything to
 // everybody. With an Authority it requires the token of a user that the authority knows:
@@ -47,16 +47,16 @@
 // all their records have its id; some are equal in everything. Like a real service, Scan
 // returns an empty page after an unknown event id, and fails for one that two records have.
 //
-// Updates of the network: [Scan] also serves every update as the DSO sees it, from its ledger effects: events that the DSO
-// does not see are left out, and the others numbered depth first. Record times are the ledger's; the migration id rises in
-// the middle of the ledger if that is asked for. Of a reassignment of several contracts it serves one. [Scan.NetworkTruth]
-// gives the rows to compare with.
+// Updates of the network: [Scan] also serves every update as the DSO sees it, from its ledger effects: events that the
+// DSO does not see are left out, and the others numbered depth first. Record times are the ledger's; the migration id
+// rises in the middle of the ledger if that is asked for. Of a reassignment of several contracts it serves one.
+// [Scan.NetworkTruth] gives the rows to compare with.
 //
-// What happens elsewhere: with [Options.Elsewhere] the network also shows what no party of this participant sees: the DSO opens,
-// issues and closes mining rounds, and parties that are hosted elsewhere allocate and settle, pay for names, buy and renew
-// preapprovals, collect rewards for coupons, buy traffic, transfer by command, and by version 2 of the token standard, which logs whose holdings it
-// changes. Each kind of movement comes in the form of three times: before Splice
-// 0.5.16, since then, and since 0.6.11. Their exercises are those of Splice's models, but for contexts.
+// What happens elsewhere: with [Options.Elsewhere] the network also shows what no party of this participant sees: the
+// DSO opens, issues and closes mining rounds, and parties that are hosted elsewhere allocate and settle, pay for names,
+// buy and renew preapprovals, collect rewards for coupons, buy traffic, transfer by command, and by version 2 of the
+// token standard, which logs whose holdings it changes. Each kind of movement comes in the form of three times: before
+// Splice 0.5.16, since then, and since 0.6.11. Their exercises are those of Splice's models, but for contexts.
 //
 // Package vetting: what participants have vetted on each synchronizer belongs to the
 // ledger and is shared by its servers. [Ledger.Packages] are the packages, the same

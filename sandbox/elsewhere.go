@@ -8,22 +8,25 @@ const (
 	elsewhereAt    = 2
 )
 
-// far is what parties that are hosted elsewhere have. Their contracts have no activations, which are of this participant.
+// far is what parties that are hosted elsewhere have. Their contracts have no activations, which are of this
+// participant.
 type far struct {
 	rng     rng
 	scenes  int
 	purses  [remoteParties][]int32 // amulets that are not locked
 	coupons []int32                // of one party
-	waiting [allTemplates][]int32  // contracts that a later movement settles or renews. What is locked for one was made before it
-	round   int64                  // the newest that is open
-	states  [4]int32               // the newest contract of a round that is to be summarized, issuing, or closed, and the next that is open
-	open    []int32                // rounds, the oldest first
+	// contracts that a later movement settles or renews. What is locked for one was made before it
+	waiting [allTemplates][]int32
+	round   int64 // the newest that is open
+	// the newest contract of a round that is to be summarized, issuing, or closed, and the next that is open
+	states [4]int32
+	open   []int32 // rounds, the oldest first
 }
 
 func newFar(seed uint64) far { return far{rng: derive(seed, domainElsewhere, 0), round: -1} }
 
-// farScenes is the cycle of their movements, with the template of what is made to be settled later, or is settled. In each cycle
-// movements have the form of another release.
+// farScenes is the cycle of their movements, with the template of what is made to be settled later, or is settled. In
+// each cycle movements have the form of another release.
 var farScenes = [...]struct {
 	kind     movementKind
 	template int
@@ -59,7 +62,8 @@ var farScenes = [...]struct {
 	{kind: moveTraffic},
 }
 
-// elsewhere makes an update of parties that are hosted elsewhere: the next scene, or, when its time has come, the next mining round.
+// elsewhere makes an update of parties that are hosted elsewhere: the next scene, or, when its time has come, the next
+// mining round.
 func (g *generator) elsewhere(u *update, index int32) {
 	t := &tx{index: index, first: len(g.events)}
 	if round := g.round(); round > g.far.round-2 {
@@ -97,7 +101,8 @@ func (k movementKind) spends() bool {
 	return k.locks()
 }
 
-// advanceRounds opens a round. The oldest open one is to be summarized, and those before it are issued, closed and archived.
+// advanceRounds opens a round. The oldest open one is to be summarized, and those before it are issued, closed and
+// archived.
 func (g *generator) advanceRounds(t *tx, now int64) {
 	f := &g.far
 	m := g.begin(t, moveRounds, -1)
@@ -129,9 +134,11 @@ func (g *generator) advanceRounds(t *tx, now int64) {
 	}
 }
 
-// makeElsewhere adds the creation of a contract of the DSO and others. amount is what its template has: amulets, or a round.
+// makeElsewhere adds the creation of a contract of the DSO and others. amount is what its template has: amulets, or a
+// round.
 func (g *generator) makeElsewhere(t *tx, template int, amount int64, parties ...uint16) int32 {
-	c := contract{amount: amount, created: t.index, kind: kindOf(template, 0), flags: flagDivulged, signatories: uint8(1 + min(1, len(parties)))}
+	c := contract{amount: amount, created: t.index, kind: kindOf(template, 0), flags: flagDivulged,
+		signatories: uint8(1 + min(1, len(parties)))}
 	c.observers = uint8(max(0, len(parties)-1))
 	c.parties[0] = g.dso
 	copy(c.parties[1:], parties)
@@ -220,7 +227,8 @@ func (g *generator) spendElsewhere(t *tx, kind movementKind, form form, template
 	switch {
 	case kind == moveCollect && used != nil: // also without amulets
 		g.far.coupons = nil
-	case available < 10*leastTransfer && inputs != nil, len(*purse) == 0, kind == moveCollect, kind == moveCommanded && used == nil:
+	case available < 10*leastTransfer && inputs != nil, len(*purse) == 0, kind == moveCollect, kind == moveCommanded &&
+		used == nil:
 		g.tapElsewhere(t, form)
 		return
 	case kind == moveCommanded:
@@ -260,8 +268,8 @@ func (g *generator) spendElsewhere(t *tx, kind movementKind, form form, template
 	g.finish(m)
 }
 
-// nameTransfer is the place of the transfer among the events of moveName: after the payment, and what is unlocked for it. The state of the
-// subscription comes after it, and ends what the payment's own choice does.
+// nameTransfer is the place of the transfer among the events of moveName: after the payment, and what is unlocked for
+// it. The state of the subscription comes after it, and ends what the payment's own choice does.
 const (
 	nameTransfer = 3
 	nameState    = 5

@@ -13,13 +13,15 @@ type loggedAccount struct {
 	sides           []any // of the transfers that explain it
 }
 
-// logs returns the exercises by which the DSO, as version 2 of the token standard wants it, says what a movement changed: one for each account.
-// Who is first to lose something, or to get it, sends to all others. What is left then was minted or is burned.
+// logs returns the exercises by which the DSO, as version 2 of the token standard wants it, says what a movement
+// changed: one for each account. Who is first to lose something, or to get it, sends to all others. What is left then
+// was minted or is burned.
 func (v *networkView) logs(m *movement) (list []networkChoice) {
 	accounts := v.accounts(m)
 	rest := int64(0)
 	leg := func(of *loggedAccount, id, side string, other record, amount int64) {
-		of.sides = append(of.sides, record{"transferLegId": id, "side": side, "otherside": other, "amount": figure(amount), "instrumentId": amuletName, "meta": noMeta()})
+		of.sides = append(of.sides, record{"transferLegId": id, "side": side, "otherside": other, "amount": figure(amount),
+			"instrumentId": amuletName, "meta": noMeta()})
 	}
 	for i := range accounts {
 		a := &accounts[i]
@@ -40,8 +42,9 @@ func (v *networkView) logs(m *movement) (list []networkChoice) {
 		a := &accounts[i]
 		log := v.onFactory("EventLog_HoldingsChange", interfaceAt("TransferEventsV2:EventLog"), v.dso,
 			record{
-				"admin": v.parties[v.dso], "account": v.accountOf(a.owner), "inputHoldingCids": v.idsOf(a.inputs), "outputHoldingCids": v.idsOf(a.outputs),
-				"transferLegSides": append([]any{}, a.sides...), "observers": []string{}, "extraArgs": v.extraArgs(),
+				"admin": v.parties[v.dso], "account": v.accountOf(a.owner), "inputHoldingCids": v.idsOf(a.inputs),
+				"outputHoldingCids": v.idsOf(a.outputs),
+				"transferLegSides":  append([]any{}, a.sides...), "observers": []string{}, "extraArgs": v.extraArgs(),
 			}, record{})
 		log.from, log.over = m.count-1, -1
 		list = append(list, log)

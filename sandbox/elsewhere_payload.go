@@ -16,25 +16,30 @@ func (v *view) payloadElsewhere(number int32) record {
 		return record{"lockedAmulet": locked, "allocation": v.allocation(c), "expiresAt": nil}
 	case templateAllocationV2:
 		return record{
-			"lockedAmulet": locked, "settlement": v.settlementV2(c), "allocation": v.allocationV2(c), "expiresAt": instant(created + day), "numIterations": "0",
+			"lockedAmulet": locked, "settlement": v.settlementV2(c), "allocation": v.allocationV2(c),
+			"expiresAt": instant(created + day), "numIterations": "0",
 			"createdAt": instant(created),
 		}
 	case templatePreapproval:
 		return record{
-			"dso": v.parties[v.dso], "receiver": owner, "provider": owner, "validFrom": instant(created), "lastRenewedAt": instant(created), "expiresAt": instant(created + 90*day),
+			"dso": v.parties[v.dso], "receiver": owner, "provider": owner, "validFrom": instant(created),
+			"lastRenewedAt": instant(created), "expiresAt": instant(created + 90*day),
 		}
 	case templateSetupProposal:
-		return record{"dso": v.parties[v.dso], "user": owner, "validator": owner, "createdAt": instant(created), "preapprovalExpiresAt": instant(created + 90*day)}
+		return record{"dso": v.parties[v.dso], "user": owner, "validator": owner, "createdAt": instant(created),
+			"preapprovalExpiresAt": instant(created + 90*day)}
 	case templateOpenRound:
 		r := v.roundPayload(c)
 		r["opensAt"], r["targetClosesAt"] = instant(opensAt(created)), instant(opensAt(created)+2*roundMicros)
-		r["issuingFor"], r["transferConfigUsd"] = duration(c.amount*roundMicros), record{"holdingFee": record{"rate": figure(unit / 100)}}
+		r["issuingFor"], r["transferConfigUsd"] = duration(c.amount*roundMicros),
+			record{"holdingFee": record{"rate": figure(unit / 100)}}
 		return r
 	case templateSummarizingRound:
 		return v.roundPayload(c)
 	case templateIssuingRound, templateClosedRound:
 		r := record{
-			"dso": v.parties[v.dso], "round": record{"number": strconv.FormatInt(c.amount, 10)}, "issuancePerValidatorRewardCoupon": figure(unit / 5),
+			"dso": v.parties[v.dso], "round": record{"number": strconv.FormatInt(c.amount, 10)},
+			"issuancePerValidatorRewardCoupon":   figure(unit / 5),
 			"issuancePerFeaturedAppRewardCoupon": figure(100 * unit), "issuancePerUnfeaturedAppRewardCoupon": figure(unit / 2),
 			"issuancePerSvRewardCoupon": figure(unit / 3), "optIssuancePerValidatorFaucetCoupon": figure(570 * unit),
 		}
@@ -44,17 +49,21 @@ func (v *view) payloadElsewhere(number int32) record {
 		return r
 	case templateTransferCommand:
 		return record{
-			"dso": v.parties[v.dso], "sender": owner, "receiver": v.parties[c.parties[2]], "delegate": v.parties[c.parties[2]], "amount": figure(c.amount),
+			"dso": v.parties[v.dso], "sender": owner, "receiver": v.parties[c.parties[2]], "delegate": v.parties[c.parties[2]],
+			"amount":    figure(c.amount),
 			"expiresAt": instant(created + day), "nonce": "0", "description": nil,
 		}
 	case templateMemberTraffic:
 		return record{
-			"dso": v.parties[v.dso], "memberId": "PAR::" + v.participant, "synchronizerId": v.synchronizers[0], "migrationId": strconv.Itoa(firstMigration),
-			"totalPurchased": strconv.FormatInt(c.amount/1000, 10), "numPurchases": "1", "amuletSpent": figure(c.amount), "usdSpent": figure(c.amount / 200),
+			"dso": v.parties[v.dso], "memberId": "PAR::" + v.participant, "synchronizerId": v.synchronizers[0],
+			"migrationId":    strconv.Itoa(firstMigration),
+			"totalPurchased": strconv.FormatInt(c.amount/1000, 10), "numPurchases": "1", "amuletSpent": figure(c.amount),
+			"usdSpent": figure(c.amount / 200),
 		}
 	case templateInitialPayment, templatePayment:
 		r := v.subscription(number)
-		r["targetAmount"], r["lockedAmulet"], r["round"] = figure(c.amount), locked, record{"number": strconv.FormatInt(v.round(c), 10)}
+		r["targetAmount"], r["lockedAmulet"], r["round"] = figure(c.amount), locked,
+			record{"number": strconv.FormatInt(v.round(c), 10)}
 		if c.kind/2 == templatePayment {
 			r["subscription"], r["thisPaymentDueAt"] = string(v.contractID(nil, contractRules)), instant(created+day)
 		}
@@ -65,7 +74,8 @@ func (v *view) payloadElsewhere(number int32) record {
 		return r
 	case templateNameEntry:
 		return record{
-			"dso": v.parties[v.dso], "user": owner, "name": "name-" + strconv.Itoa(int(number)) + ".unverified.cns", "url": "", "description": "", "expiresAt": instant(created + 90*day),
+			"dso": v.parties[v.dso], "user": owner, "name": "name-" + strconv.Itoa(int(number)) + ".unverified.cns", "url": "",
+			"description": "", "expiresAt": instant(created + 90*day),
 		}
 	default:
 		return v.coupon(c)
@@ -83,7 +93,8 @@ var coupons = [allTemplates]struct{ rewarded, input string }{
 	templateDevelopmentFund:   {"beneficiary", "InputDevelopmentFundCoupon"},
 }
 
-// coupon returns the payload of a coupon. What most are worth follows from the issuance of their round, and not from what they say.
+// coupon returns the payload of a coupon. What most are worth follows from the issuance of their round, and not from
+// what they say.
 func (v *view) coupon(c *contract) record {
 	template := c.kind / 2
 	r := record{"dso": v.parties[v.dso], coupons[template].rewarded: v.parties[c.parties[1]]}
@@ -118,8 +129,10 @@ func duration(micros int64) record { return record{"microseconds": strconv.Forma
 // roundPayload returns what an open round says, and still when it is summarized.
 func (v *view) roundPayload(c *contract) record {
 	return record{
-		"dso": v.parties[v.dso], "round": record{"number": strconv.FormatInt(c.amount, 10)}, "amuletPrice": amuletPrice(c.amount),
-		"issuanceConfig": record{"amuletToIssuePerYear": figure(40_000_000 * unit)}, "tickDuration": duration(roundMicros), "trafficPrice": nil, "rewardConfig": nil,
+		"dso": v.parties[v.dso], "round": record{"number": strconv.FormatInt(c.amount, 10)},
+		"amuletPrice":    amuletPrice(c.amount),
+		"issuanceConfig": record{"amuletToIssuePerYear": figure(40_000_000 * unit)}, "tickDuration": duration(roundMicros),
+		"trafficPrice": nil, "rewardConfig": nil,
 	}
 }
 
@@ -140,11 +153,13 @@ func (v *view) allocation(c *contract) record {
 	at := v.updates[c.created].effective()
 	return record{
 		"settlement": record{
-			"executor": v.parties[c.parties[2]], "settlementRef": record{"id": "trade", "cid": nil}, "requestedAt": instant(at), "allocateBefore": instant(at + day),
-			"settleBefore": instant(at + 2*day), "meta": noMeta(),
+			"executor": v.parties[c.parties[2]], "settlementRef": record{"id": "trade", "cid": nil}, "requestedAt": instant(at),
+			"allocateBefore": instant(at + day),
+			"settleBefore":   instant(at + 2*day), "meta": noMeta(),
 		},
 		"transferLegId": "leg", "transferLeg": record{
-			"sender": v.parties[c.parties[1]], "receiver": v.parties[c.parties[2]], "amount": figure(c.amount), "instrumentId": v.instrument(), "meta": noMeta(),
+			"sender": v.parties[c.parties[1]], "receiver": v.parties[c.parties[2]], "amount": figure(c.amount),
+			"instrumentId": v.instrument(), "meta": noMeta(),
 		},
 	}
 }
@@ -156,13 +171,15 @@ func (v *view) settlementV2(c *contract) record {
 func (v *view) allocationV2(c *contract) record {
 	return record{
 		"admin": v.parties[v.dso], "authorizer": v.accountOf(c.parties[1]), "transferLegSides": []any{record{
-			"transferLegId": "leg", "side": "SenderSide", "otherside": v.accountOf(c.parties[2]), "amount": figure(c.amount), "instrumentId": amuletName, "meta": noMeta(),
+			"transferLegId": "leg", "side": "SenderSide", "otherside": v.accountOf(c.parties[2]), "amount": figure(c.amount),
+			"instrumentId": amuletName, "meta": noMeta(),
 		}},
 		"settlementDeadline": nil, "nextIterationFunding": nil, "committed": true, "meta": noMeta(),
 	}
 }
 
-// subscription returns what all contracts of a subscription say: to a name, of the DSO, or to what somebody else provides.
+// subscription returns what all contracts of a subscription say: to a name, of the DSO, or to what somebody else
+// provides.
 func (v *view) subscription(number int32) record {
 	c := &v.contracts[number]
 	dso := v.parties[v.dso]
@@ -171,9 +188,11 @@ func (v *view) subscription(number int32) record {
 		receiver = v.parties[c.parties[2]]
 	}
 	return record{
-		"subscriptionData": record{"sender": v.parties[c.parties[1]], "receiver": receiver, "provider": receiver, "dso": dso, "description": "a subscription"},
+		"subscriptionData": record{"sender": v.parties[c.parties[1]], "receiver": receiver, "provider": receiver, "dso": dso,
+			"description": "a subscription"},
 		"payData": record{
-			"paymentAmount": record{"amount": figure(unit), "unit": "USDUnit"}, "paymentInterval": duration(90 * day), "paymentDuration": duration(30 * day),
+			"paymentAmount": record{"amount": figure(unit), "unit": "USDUnit"}, "paymentInterval": duration(90 * day),
+			"paymentDuration": duration(30 * day),
 		},
 		"reference": string(v.contractID(nil, contractRules)),
 	}

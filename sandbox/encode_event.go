@@ -1,6 +1,7 @@
 package sandbox
 
-func (v *view) appendEvent(dst []byte, u *update, index int, e *event, s *sight, f *updateFilter, feat *features) []byte {
+func (v *view) appendEvent(dst []byte, u *update, index int, e *event, s *sight, f *updateFilter,
+	feat *features) []byte {
 	switch {
 	case e.choice < 0:
 		dst = append(dst, `{"CreatedEvent":`...)

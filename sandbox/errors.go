@@ -96,7 +96,8 @@ func refuseEarly(category int, code, format string, args ...any) *cantonError {
 	to, cause, definite := categories[category], fmt.Sprintf(format, args...), false
 	trace := traceOf(code, cause)
 	e := &cantonError{
-		Code: code, Cause: cause, CorrelationID: &trace, TraceID: &trace, Context: map[string]string{}, Resources: [][2]string{},
+		Code: code, Cause: cause, CorrelationID: &trace, TraceID: &trace, Context: map[string]string{},
+		Resources:     [][2]string{},
 		ErrorCategory: category, GrpcCodeValue: &to.grpc, DefiniteAnswer: &definite, status: to.status,
 	}
 	e.advise(to.retry)
@@ -125,22 +126,26 @@ func invalidArgument(format string, args ...any) *cantonError {
 }
 
 func missingField(name string) *cantonError {
-	return refuse(8, "MISSING_FIELD", "The submitted command is missing a mandatory field: %s", name).with("field_name", name)
+	return refuse(8, "MISSING_FIELD", "The submitted command is missing a mandatory field: %s", name).with("field_name",
+		name)
 }
 
 func invalidField(name, format string, args ...any) *cantonError {
-	return refuse(8, "INVALID_FIELD", "The submitted command has a field with invalid value: Invalid field %s: %s", name, fmt.Sprintf(format, args...))
+	return refuse(8, "INVALID_FIELD", "The submitted command has a field with invalid value: Invalid field %s: %s", name,
+		fmt.Sprintf(format, args...))
 }
 
 func negativeOffset(field string, offset int64) *cantonError {
 	e := refuse(8, "NEGATIVE_OFFSET",
-		"Offset %d in %s is a negative integer: the offset in %s field has to be a non-negative integer (>=0)", offset, field, field)
+		"Offset %d in %s is a negative integer: the offset in %s field has to be a non-negative integer (>=0)", offset, field,
+		field)
 	delete(e.Context, "definite_answer")
 	return e
 }
 
 func prunedError(earliest int64, format string, args ...any) *cantonError {
-	return refuse(9, "PARTICIPANT_PRUNED_DATA_ACCESSED", format, args...).with("earliest_offset", strconv.FormatInt(earliest, 10))
+	return refuse(9, "PARTICIPANT_PRUNED_DATA_ACCESSED", format, args...).with("earliest_offset",
+		strconv.FormatInt(earliest, 10))
 }
 
 // listOverflow returns the answer to a list of more elements than the server allows: it
@@ -162,7 +167,8 @@ func goingDown() *cantonError {
 }
 
 func permissionDenied() *cantonError {
-	return refuse(7, "PERMISSION_DENIED", "The provided authorization token is not sufficient to authorize the intended command")
+	return refuse(7, "PERMISSION_DENIED",
+		"The provided authorization token is not sufficient to authorize the intended command")
 }
 
 func writeError(w http.ResponseWriter, e *cantonError) {

@@ -37,7 +37,8 @@ func (f *Fault) took() {
 }
 
 // slowed answers a request by serve after the latency, unless a fault disturbs it.
-func slowed(w http.ResponseWriter, r *http.Request, latency time.Duration, fault func(*http.Request) *Fault, serve http.HandlerFunc) {
+func slowed(w http.ResponseWriter, r *http.Request, latency time.Duration, fault func(*http.Request) *Fault,
+	serve http.HandlerFunc) {
 	if !wait(r.Context(), latency) {
 		late(r.Context(), w)
 		return

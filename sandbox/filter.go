@@ -98,7 +98,8 @@ func (v *view) sightOf(f *updateFilter, e *event) (s sight) {
 		return s
 	}
 	informed := v.informees(c, e)
-	if f.transactions.any != nil && !slices.ContainsFunc(informed.list(), func(p uint16) bool { return int(p) < v.hosted }) {
+	if f.transactions.any != nil && !slices.ContainsFunc(informed.list(),
+		func(p uint16) bool { return int(p) < v.hosted }) {
 		return s // nobody here is informed
 	}
 	s.grant, s.shown = f.transactions.see(c.kind, &informed)

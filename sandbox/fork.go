@@ -8,9 +8,9 @@ type fork struct {
 	update int // the first one after the fork
 }
 
-// Diverge makes the ledger grow by another seed from here on, like that of a participant that was restored from a backup
-// taken here. Later updates have other ids; offsets and contract ids may be those of the first history. Call it before the
-// ledger is served.
+// Diverge makes the ledger grow by another seed from here on, like that of a participant that was restored from a
+// backup taken here. Later updates have other ids; offsets and contract ids may be those of the first history. Call it
+// before the ledger is served.
 func (l *Ledger) Diverge(seed uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -30,10 +30,10 @@ func (w *world) seedOf(update int) uint64 {
 	return seed
 }
 
-// Redeal deals the offsets from update first on, counted from 0, anew, by a seed: as of a participant that was restored from a backup
-// taken before that update, and has received the later ones again. Each is higher than it was. Ids, times and content stay. Every other
-// topology update is lost, but the last update: no other follows from one. The ledger may be served meanwhile, and its Scan services
-// show what they did.
+// Redeal deals the offsets from update first on, counted from 0, anew, by a seed: as of a participant that was restored
+// from a backup taken before that update, and has received the later ones again. Each is higher than it was. Ids, times
+// and content stay. Every other topology update is lost, but the last update: no other follows from one. The ledger may
+// be served meanwhile, and its Scan services show what they did.
 func (l *Ledger) Redeal(first int, seed uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -44,7 +44,8 @@ func TestARestoredLedgerHasAnotherHistory(t *testing.T) {
 	require.NotEqual(t, restored(1, 3).UpdateID(500), again.UpdateID(500))
 }
 
-// A participant whose offsets were dealt anew shows the same updates, but for those that are lost, and goes on as it would have.
+// A participant whose offsets were dealt anew shows the same updates, but for those that are lost, and goes on as it
+// would have.
 func TestOffsetsAreDealtAnew(t *testing.T) {
 	t.Parallel()
 	before, after := grown(t, Options{Seed: 6}, 500), grown(t, Options{Seed: 6}, 500)

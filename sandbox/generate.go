@@ -178,8 +178,8 @@ func (g *generator) consume(t *tx, seen witnesses, depth int) {
 	g.exercise(t, g.activations[a].contract, seen, depth, true, g.end(t, a))
 }
 
-// end records the end of an activation, and reports whether it is part of the ACS_DELTA shape: where the same transaction created the
-// contract, neither its creation nor its end is.
+// end records the end of an activation, and reports whether it is part of the ACS_DELTA shape: where the same
+// transaction created the contract, neither its creation nor its end is.
 func (g *generator) end(t *tx, activated int32) bool {
 	a := &g.activations[activated]
 	atomic.StoreInt32(&a.until, t.index)

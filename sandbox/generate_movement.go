@@ -2,8 +2,8 @@ package sandbox
 
 import "slices"
 
-// At regular intervals an update certainly has a movement, cycling through all kinds, so that the history of a few hundred
-// updates has some of everything. Reassignments and topology transactions are in other updates.
+// At regular intervals an update certainly has a movement, cycling through all kinds, so that the history of a few
+// hundred updates has some of everything. Reassignments and topology transactions are in other updates.
 const (
 	movementEvery = 20
 	movementAt    = 4
@@ -58,8 +58,8 @@ func (g *generator) amuletIn(t *tx) (position int, ok bool) {
 	return 0, false
 }
 
-// wrap adds an exercise that archives nothing, with the events of inner below it. Records are named after its node. If no
-// contract can be exercised, inner is not wrapped, and node is -1.
+// wrap adds an exercise that archives nothing, with the events of inner below it. Records are named after its node. If
+// no contract can be exercised, inner is not wrapped, and node is -1.
 func (g *generator) wrap(t *tx, inner func(below witnesses, node int32)) {
 	pool := g.pool[t.synchronizer]
 	for i := len(pool) - 1; i >= max(0, len(pool)-256); i-- {
@@ -67,7 +67,8 @@ func (g *generator) wrap(t *tx, inner func(below witnesses, node int32)) {
 		if g.contracts[c].kind.isAmulet() {
 			continue
 		}
-		e := event{contract: c, served: g.contracts[c].kind, choice: g.pickChoice(g.contracts[c].kind, false), actor: g.contracts[c].parties[0]}
+		e := event{contract: c, served: g.contracts[c].kind, choice: g.pickChoice(g.contracts[c].kind, false),
+			actor: g.contracts[c].parties[0]}
 		at := g.push(t, e, witnesses{})
 		inner(witnesses{}.with(g.contracts[c].parties[:g.contracts[c].signatories]...), g.events[at].node)
 		g.events[at].last = t.node - 1
@@ -119,7 +120,8 @@ func (g *generator) moveAmulet(t *tx, seen witnesses, position int) {
 		g.expire(t, seen, position)
 	default:
 		kinds := [...]movementKind{
-			moveTransfer, moveTransfer, moveTransfer, moveTransfer, movePreapproved, movePreapproved, moveOffer, moveOffer, moveTraffic,
+			moveTransfer, moveTransfer, moveTransfer, moveTransfer, movePreapproved, movePreapproved, moveOffer, moveOffer,
+			moveTraffic,
 		}
 		g.spend(t, seen, position, kinds[g.rng.intn(len(kinds))], -1)
 	}
@@ -231,7 +233,8 @@ func (g *generator) spend(t *tx, seen witnesses, position int, kind movementKind
 			instruction := g.instruction(t, below, d.sent[i], sender, receiver)
 			g.offers[t.synchronizer] = append(g.offers[t.synchronizer], offered{instruction: instruction, locked: locked})
 		case d.locked[i]:
-			g.pool[t.synchronizer] = append(g.pool[t.synchronizer], g.lockedAmulet(t, below, d.sent[i]-d.fees[i], receiver, sender))
+			g.pool[t.synchronizer] = append(g.pool[t.synchronizer], g.lockedAmulet(t, below, d.sent[i]-d.fees[i], receiver,
+				sender))
 		default:
 			g.amulet(t, below, d.sent[i]-d.fees[i], receiver)
 		}
@@ -260,7 +263,8 @@ func (g *generator) settleOffer(t *tx, seen witnesses, kind movementKind) {
 	offers := g.offers[t.synchronizer]
 	i := g.rng.intn(len(offers))
 	o := offers[i]
-	locked, instruction := g.contracts[g.activations[o.locked].contract], g.contracts[g.activations[o.instruction].contract]
+	locked, instruction := g.contracts[g.activations[o.locked].contract],
+		g.contracts[g.activations[o.instruction].contract]
 	sender, receiver := instruction.parties[1], instruction.parties[2]
 	if kind == moveAccept && g.worth(&locked) < unit {
 		kind = moveReject

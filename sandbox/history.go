@@ -48,7 +48,8 @@ type entry struct {
 
 func (l *Ledger) names() names {
 	return names{
-		participant: l.participant, synchronizers: l.synchronizers[:], aliases: l.aliases[:], numbers: l.numbers, hosted: l.hosted,
+		participant: l.participant, synchronizers: l.synchronizers[:], aliases: l.aliases[:], numbers: l.numbers,
+		hosted: l.hosted,
 	}
 }
 
@@ -103,7 +104,8 @@ func (v *view) snapshot(at int64, from pointer, f *eventFilter, feat *features, 
 			buf = append(buf, `","reassignmentCounter":`...)
 			buf = appendInt(buf, int64(a.counter))
 			buf = append(buf, `}}`...)
-			e := entry{at: pointer{number: i + 1}, offset: v.updates[a.update].offset, workflow: v.extrasOf(int(a.update)).workflow, raw: buf}
+			e := entry{at: pointer{number: i + 1}, offset: v.updates[a.update].offset,
+				workflow: v.extrasOf(int(a.update)).workflow, raw: buf}
 			if !yield(e) {
 				return
 			}

@@ -23,12 +23,12 @@ type Options struct {
 	FirstOffset int64
 	// NoGaps makes offsets dense and the ledger end the last update's offset.
 	NoGaps bool
-	// Elsewhere adds what parties that other participants host do, and what the DSO does: allocations, names, preapprovals, mining
-	// rounds, coupons, commands, traffic, transfers of the token standard's version 2. About every fifth update is theirs. Only the network shows them, and
-	// the other updates are not those of a ledger without them.
+	// Elsewhere adds what parties that other participants host do, and what the DSO does: allocations, names,
+	// preapprovals, mining rounds, coupons, commands, traffic, transfers of the token standard's version 2. About every
+	// fifth update is theirs. Only the network shows them, and the other updates are not those of a ledger without them.
 	Elsewhere bool
-	// Believable makes values and people as a reader expects them: nobody sends to himself, amounts are of some thousands and never
-	// negative, a view says what its contract says. Without it they try a reader of the interface.
+	// Believable makes values and people as a reader expects them: nobody sends to himself, amounts are of some thousands
+	// and never negative, a view says what its contract says. Without it they try a reader of the interface.
 	Believable bool
 }
 

@@ -11,7 +11,8 @@ type movement struct {
 	form         form
 }
 
-// form is how Splice's models of a time make a movement. It is drawn from the movement's terms where nothing else is said.
+// form is how Splice's models of a time make a movement. It is drawn from the movement's terms where nothing else is
+// said.
 type form uint8
 
 const (
@@ -89,13 +90,14 @@ const maxReceivers = 3
 
 // terms are what a transfer costs and how it is shared out. They are derived from the number of the movement.
 type terms struct {
-	receivers   int
-	shares      [maxReceivers]int64 // in proportion
-	outputFees  [maxReceivers]int64 // what it costs to create what each receives ...
-	ratios      [maxReceivers]int64 // ... and the part of it that the receiver pays, in units of one
-	fees        [maxReceivers]int64 // which is this
-	locked      [maxReceivers]bool
-	rewards     [4]int64 // of apps, validators, super validators, and the part of validators' that is for faucets; -1: none
+	receivers  int
+	shares     [maxReceivers]int64 // in proportion
+	outputFees [maxReceivers]int64 // what it costs to create what each receives ...
+	ratios     [maxReceivers]int64 // ... and the part of it that the receiver pays, in units of one
+	fees       [maxReceivers]int64 // which is this
+	locked     [maxReceivers]bool
+	// of apps, validators, super validators, and the part of validators' that is for faucets; -1: none
+	rewards     [4]int64
 	grants      [2]int64 // of unclaimed activity and the development fund, which records don't tell
 	senderFee   int64
 	changeFee   int64
@@ -137,7 +139,8 @@ func (w *world) termsOf(number int, kind movementKind, form form) terms {
 	if r.chance(15) || kind.settles() {
 		q.percent, q.changeFee = 100, 0
 	}
-	q.direct, q.variant = kind.isTransfer() && r.chance(40) && (kind != moveTransfer || r.chance(30) && !w.believable), r.intn(2)
+	q.direct, q.variant = kind.isTransfer() && r.chance(40) && (kind != moveTransfer || r.chance(30) && !w.believable),
+		r.intn(2)
 	if form != formOfTerms {
 		q.elsewhere(kind, form)
 	}
@@ -160,7 +163,8 @@ func (w *world) termsOf(number int, kind movementKind, form form) terms {
 		q.fees[i] = portion(q.outputFees[i], q.ratios[i])
 		q.senderFee += portion(q.outputFees[i], unit-q.ratios[i])
 	}
-	if described := kind == moveOffer || kind == movePreapproved || kind == moveCommanded || kind == moveTransfer && q.direct; described && r.chance(40) {
+	if described := kind == moveOffer || kind == movePreapproved || kind == moveCommanded || kind == moveTransfer &&
+		q.direct; described && r.chance(40) {
 		q.description = r.intn(len(texts))
 	}
 	return q

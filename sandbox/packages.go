@@ -50,7 +50,8 @@ func packageOfPath(r *http.Request) (string, bool) {
 func (s *Server) packageContent(w http.ResponseWriter, r *http.Request) {
 	id, _ := packageOfPath(r)
 	if !consistsOf(id, "-_ ", 64) {
-		writeError(w, refuse(8, "INVALID_ARGUMENT", "The submitted request has invalid arguments: %q is not a package id", id))
+		writeError(w, refuse(8, "INVALID_ARGUMENT", "The submitted request has invalid arguments: %q is not a package id",
+			id))
 		return
 	}
 	payload := s.history.vettings().packages.payloads[id]

@@ -54,7 +54,8 @@ func resultForm(name string) int {
 	return sum % resultMoved
 }
 
-// choices appends choices of what is defined in a module, and the types of their arguments and results; Archive comes first.
+// choices appends choices of what is defined in a module, and the types of their arguments and results; Archive comes
+// first.
 func (c compiler) choices(m *build.Module, of string, metadata build.Type, choices ...choice) []build.Choice {
 	list := []build.Choice{{
 		Name: "Archive", Consuming: true, Argument: c.of("daml-prim-1", "DA.Internal.Template:Archive"), Result: build.Unit,
@@ -66,12 +67,14 @@ func (c compiler) choices(m *build.Module, of string, metadata build.Type, choic
 		contract := build.ContractID(build.Local(m.Name + ":" + of))
 		result := [...]build.Type{
 			resultNone: build.Optional(build.Text), resultContract: contract, resultDecimal: decimalType,
-			resultRecord: build.Local(m.Name + ":" + ch.name + "Result"), resultMoved: build.Local(m.Name + ":" + ch.name + "Result"),
+			resultRecord: build.Local(m.Name + ":" + ch.name + "Result"), resultMoved: build.Local(m.Name + ":" + ch.name +
+				"Result"),
 		}[resultForm(ch.name)]
 		switch resultForm(ch.name) {
 		case resultRecord:
 			m.Types = append(m.Types, build.Record(ch.name+"Result",
-				typeField("summary", build.Text), typeField("rounds", build.List(build.Int64)), typeField("change", build.Optional(contract))))
+				typeField("summary", build.Text), typeField("rounds", build.List(build.Int64)),
+				typeField("change", build.Optional(contract))))
 		case resultMoved:
 			output := m.Name + ":" + ch.name + "Output"
 			m.Types = append(m.Types,
@@ -129,10 +132,13 @@ const (
 func (c compiler) interfaces() {
 	holding := build.Module{Name: "Bank.Api.HoldingV1", Types: []build.DataType{
 		metadataRecord, instrumentRecord,
-		build.Record("Lock", typeField("holders", build.List(build.Party)), typeField("expiresAt", build.Optional(build.Timestamp))),
+		build.Record("Lock", typeField("holders", build.List(build.Party)),
+			typeField("expiresAt", build.Optional(build.Timestamp))),
 		build.Record("HoldingView",
-			typeField("owner", build.Party), typeField("instrument", build.Local("Bank.Api.HoldingV1:InstrumentId")), typeField("amount", decimalType),
-			typeField("lock", build.Optional(build.Local("Bank.Api.HoldingV1:Lock"))), typeField("meta", build.Local("Bank.Api.HoldingV1:Metadata"))),
+			typeField("owner", build.Party), typeField("instrument", build.Local("Bank.Api.HoldingV1:InstrumentId")),
+			typeField("amount", decimalType),
+			typeField("lock", build.Optional(build.Local("Bank.Api.HoldingV1:Lock"))),
+			typeField("meta", build.Local("Bank.Api.HoldingV1:Metadata"))),
 	}}
 	holding.Interfaces = []build.Interface{{
 		Name: "Holding", View: build.Local("Bank.Api.HoldingV1:HoldingView"),
@@ -141,11 +147,13 @@ func (c compiler) interfaces() {
 	}}
 	metadata := build.Local("Bank.Api.HoldingV1:Metadata")
 	lockable := build.Module{Name: "Bank.Api.LockableV1", Types: []build.DataType{
-		build.Record("LockableView", typeField("owner", build.Party), typeField("expiresAt", build.Optional(build.Timestamp)), typeField("meta", metadata)),
+		build.Record("LockableView", typeField("owner", build.Party), typeField("expiresAt", build.Optional(build.Timestamp)),
+			typeField("meta", metadata)),
 	}}
 	lockable.Interfaces = []build.Interface{{
 		Name: "Lockable", View: build.Local("Bank.Api.LockableV1:LockableView"),
-		Choices: c.choices(&lockable, "Lockable", metadata, choice{name: "Lockable_Unlock", consuming: true}, choice{name: "Lockable_Remaining"}),
+		Choices: c.choices(&lockable, "Lockable", metadata, choice{name: "Lockable_Unlock", consuming: true},
+			choice{name: "Lockable_Remaining"}),
 	}}
 	c.add(bankAPI, build.Package{Name: "bank-api", Version: "1.0.0", Modules: []build.Module{holding, lockable}})
 
@@ -159,20 +167,26 @@ func (c compiler) interfaces() {
 	}}
 	instruction.Interfaces = []build.Interface{{
 		Name: "Instruction", View: build.Local(trade + "InstructionView"),
-		Choices: c.choices(&instruction, "Instruction", build.Local(trade+"Metadata"), choice{name: "Instruction_Accept", consuming: true}),
+		Choices: c.choices(&instruction, "Instruction", build.Local(trade+"Metadata"), choice{name: "Instruction_Accept",
+			consuming: true}),
 	}}
 	c.add(tradeAPI, build.Package{Name: "trade-api", Version: "1.0.0", Modules: []build.Module{instruction}})
 
 	const token = "Splice.Api.Token.HoldingV1:"
 	tokens := build.Module{Name: "Splice.Api.Token.HoldingV1", Types: []build.DataType{
 		metadataRecord, instrumentRecord,
-		build.Record("Lock", typeField("holders", build.List(build.Party)), typeField("expiresAt", build.Optional(build.Timestamp)),
-			typeField("expiresAfter", build.Optional(c.of("time-types-1", "DA.Time.Types:RelTime"))), typeField("context", build.Optional(build.Text))),
-		build.Record("HoldingView", typeField("owner", build.Party), typeField("instrumentId", build.Local(token+"InstrumentId")),
-			typeField("amount", decimalType), typeField("lock", build.Optional(build.Local(token+"Lock"))), typeField("meta", build.Local(token+"Metadata"))),
+		build.Record("Lock", typeField("holders", build.List(build.Party)),
+			typeField("expiresAt", build.Optional(build.Timestamp)),
+			typeField("expiresAfter", build.Optional(c.of("time-types-1", "DA.Time.Types:RelTime"))),
+			typeField("context", build.Optional(build.Text))),
+		build.Record("HoldingView", typeField("owner", build.Party),
+			typeField("instrumentId", build.Local(token+"InstrumentId")),
+			typeField("amount", decimalType), typeField("lock", build.Optional(build.Local(token+"Lock"))),
+			typeField("meta", build.Local(token+"Metadata"))),
 	}}
 	tokens.Interfaces = []build.Interface{{
-		Name: "Holding", View: build.Local(token + "HoldingView"), Choices: c.choices(&tokens, "Holding", build.Local(token+"Metadata")),
+		Name: "Holding", View: build.Local(token + "HoldingView"), Choices: c.choices(&tokens, "Holding",
+			build.Local(token+"Metadata")),
 	}}
 	c.add(tokenAPI, build.Package{Name: "splice-api-token-holding-v1", Version: "1.0.0", Modules: []build.Module{tokens}})
 }
@@ -188,7 +202,8 @@ func newer(version int, fields ...build.Field) []build.Field {
 func (c compiler) bank() {
 	metadata := c.of(bankAPI, "Bank.Api.HoldingV1:Metadata")
 	instrument := c.of(bankAPI, "Bank.Api.HoldingV1:InstrumentId")
-	holdingAPI, lockableAPI := c.iface(bankAPI, "Bank.Api.HoldingV1:Holding"), c.iface(bankAPI, "Bank.Api.LockableV1:Lockable")
+	holdingAPI, lockableAPI := c.iface(bankAPI, "Bank.Api.HoldingV1:Holding"),
+		c.iface(bankAPI, "Bank.Api.LockableV1:Lockable")
 	token := c.iface(tokenAPI, "Splice.Api.Token.HoldingV1:Holding")
 	versions := []string{"1.9.0", "1.10.0"}
 	for i, name := range []string{"bank-1", "bank-2"} {
@@ -196,29 +211,36 @@ func (c compiler) bank() {
 			build.Enum("Status", "Open", "Frozen", "Closing"),
 			build.Record("Mandate", typeField("holder", build.Party), typeField("note", build.Text)),
 			build.Record("Account", append([]build.Field{
-				typeField("owner", build.Party), typeField("number", build.Text), typeField("status", build.Local("Bank.Account:Status")),
-				typeField("opened", build.Date), typeField("limit", build.Optional(decimalType)), typeField("nickname", build.Optional(build.Text)),
+				typeField("owner", build.Party), typeField("number", build.Text),
+				typeField("status", build.Local("Bank.Account:Status")),
+				typeField("opened", build.Date), typeField("limit", build.Optional(decimalType)),
+				typeField("nickname", build.Optional(build.Text)),
 				typeField("mandates", build.List(build.Local("Bank.Account:Mandate"))), typeField("meta", metadata),
 			}, newer(i, typeField("closesAt", build.Optional(build.Timestamp)))...)...),
 		}}
 		key := c.of("daml-prim-1", "DA.Types:Tuple2", build.Party, build.Text)
 		account.Templates = []build.Template{{
 			Name: "Account", Key: &key,
-			Choices: c.choices(&account, "Account", metadata, choice{name: "Account_Close", consuming: true}, choice{name: "Account_Statement"}),
+			Choices: c.choices(&account, "Account", metadata, choice{name: "Account_Close", consuming: true},
+				choice{name: "Account_Statement"}),
 		}}
 
 		cash := build.Module{Name: "Bank.Cash", Types: []build.DataType{
 			build.Record("Round", typeField("number", build.Int64)),
 			build.Record("RatePerRound", typeField("rate", decimalType)),
-			build.Record("Amount", typeField("initialAmount", decimalType), typeField("createdAt", build.Local("Bank.Cash:Round")),
+			build.Record("Amount", typeField("initialAmount", decimalType),
+				typeField("createdAt", build.Local("Bank.Cash:Round")),
 				typeField("ratePerRound", build.Local("Bank.Cash:RatePerRound"))),
 			build.Variant("Source", typeField("Minted", build.Unit), typeField("Received", build.Party)),
-			build.Record("Balance", typeField("owner", build.Party), typeField("instrument", instrument), typeField("amount", build.Local("Bank.Cash:Amount")),
-				typeField("meta", metadata), typeField("source", build.Local("Bank.Cash:Source")), typeField("memo", build.Optional(build.Text))),
+			build.Record("Balance", typeField("owner", build.Party), typeField("instrument", instrument),
+				typeField("amount", build.Local("Bank.Cash:Amount")),
+				typeField("meta", metadata), typeField("source", build.Local("Bank.Cash:Source")),
+				typeField("memo", build.Optional(build.Text))),
 			build.Record("Lock", typeField("holders", build.List(build.Party)), typeField("expiresAt", build.Timestamp),
 				typeField("context", build.Optional(build.Text))),
 			build.Record("Holding", typeField("holding", build.Local("Bank.Cash:Balance")), typeField("observer", build.Party)),
-			build.Record("LockedHolding", typeField("holding", build.Local("Bank.Cash:Balance")), typeField("lock", build.Local("Bank.Cash:Lock"))),
+			build.Record("LockedHolding", typeField("holding", build.Local("Bank.Cash:Balance")),
+				typeField("lock", build.Local("Bank.Cash:Lock"))),
 		}}
 		cash.Templates = []build.Template{
 			{
@@ -236,8 +258,9 @@ func (c compiler) bank() {
 		c.add(name, p)
 	}
 	c.add("bank-3", build.Package{Name: "bank", Version: "2.0.0", Upgrades: c["bank-2"].id, Modules: []build.Module{{
-		Name:      "Bank.Account",
-		Types:     []build.DataType{build.Record("Account", typeField("owner", build.Party), typeField("number", build.Int64))},
+		Name: "Bank.Account",
+		Types: []build.DataType{build.Record("Account", typeField("owner", build.Party),
+			typeField("number", build.Int64))},
 		Templates: []build.Template{{Name: "Account", Choices: c.choices(&build.Module{}, "", metadata)}},
 	}}})
 }
@@ -250,13 +273,16 @@ func (c compiler) trade() {
 	for i, name := range []string{"trade-1", "trade-2", "trade-2-fork"} {
 		offer := build.Module{Name: "Trade.Offer", Types: []build.DataType{
 			instrumentRecord,
-			build.Record("Offer", typeField("sender", build.Party), typeField("receiver", build.Party), typeField("instrument", build.Local("Trade.Offer:InstrumentId")),
-				typeField("amount", decimalType), typeField("requestedAt", build.Timestamp), typeField("executeBefore", build.Timestamp),
+			build.Record("Offer", typeField("sender", build.Party), typeField("receiver", build.Party),
+				typeField("instrument", build.Local("Trade.Offer:InstrumentId")),
+				typeField("amount", decimalType), typeField("requestedAt", build.Timestamp),
+				typeField("executeBefore", build.Timestamp),
 				typeField("inputs", build.List(build.ContractID(build.Local("Trade.Offer:Offer")))), typeField("meta", metadata)),
 		}}
 		offer.Templates = []build.Template{{
 			Name: "Offer", Implements: []build.Ref{c.iface(tradeAPI, "Trade.Api.InstructionV1:Instruction")},
-			Choices: c.choices(&offer, "Offer", metadata, choice{name: "Offer_Withdraw", consuming: true}, choice{name: "Offer_Quote"}),
+			Choices: c.choices(&offer, "Offer", metadata, choice{name: "Offer_Withdraw", consuming: true},
+				choice{name: "Offer_Quote"}),
 		}}
 		dayCounts := []string{"Act360", "Act365", "Thirty360"}
 		terms := []build.Field{typeField("Fixed", build.Local("Trade.Deal:Terms.Fixed"))}
@@ -273,20 +299,25 @@ func (c compiler) trade() {
 			build.Enum("DayCount", dayCounts...), build.Variant("Terms", terms...),
 			build.Record("Terms.Fixed", typeField("coupon", decimalType), typeField("unit", build.Unit)),
 			build.Record("Payment", typeField("due", build.Date), typeField("amount", decimalType)),
-			build.Record("Leg", typeField("rate", build.Numeric(2)), typeField("next", build.Optional(build.Local("Trade.Deal:Leg")))),
+			build.Record("Leg", typeField("rate", build.Numeric(2)),
+				typeField("next", build.Optional(build.Local("Trade.Deal:Leg")))),
 			build.Record("Agreement", append([]build.Field{
-				typeField("parties", pair(build.Party, build.Party)), typeField("serial", build.Int64), typeField("signed", build.Bool),
+				typeField("parties", pair(build.Party, build.Party)), typeField("serial", build.Int64),
+				typeField("signed", build.Bool),
 				typeField("tradeDate", build.Date), typeField("settlesAt", build.Timestamp), typeField("notional", decimalType),
 				typeField("rate", build.Optional(decimalType)), typeField("dayCount", build.Local("Trade.Deal:DayCount")),
-				typeField("master", build.ContractID(build.Local("Trade.Deal:Agreement"))), typeField("terms", build.Local("Trade.Deal:Terms")),
-				typeField("schedule", build.GenMap(build.Int64, build.Local("Trade.Deal:Payment"))), typeField("labels", build.TextMap(build.Text)),
+				typeField("master", build.ContractID(build.Local("Trade.Deal:Agreement"))),
+				typeField("terms", build.Local("Trade.Deal:Terms")),
+				typeField("schedule", build.GenMap(build.Int64, build.Local("Trade.Deal:Payment"))),
+				typeField("labels", build.TextMap(build.Text)),
 				typeField("nested", build.Optional(build.Optional(build.Int64))), typeField("lots", build.Numeric(0)),
 				typeField("clauses", build.List(build.Text)),
 			}, more...)...),
 		}}
 		deal.Templates = []build.Template{{
-			Name:    "Agreement",
-			Choices: c.choices(&deal, "Agreement", metadata, choice{name: "Agreement_Settle", consuming: true}, choice{name: "Agreement_Review"}),
+			Name: "Agreement",
+			Choices: c.choices(&deal, "Agreement", metadata, choice{name: "Agreement_Settle", consuming: true},
+				choice{name: "Agreement_Review"}),
 		}}
 		p := build.Package{Name: "trade", Version: versions[name], Modules: []build.Module{offer, deal}}
 		if i > 0 {
@@ -299,14 +330,18 @@ func (c compiler) trade() {
 func (c compiler) registry() {
 	entry := build.Module{Name: "Registry.Entry", Types: []build.DataType{
 		metadataRecord,
-		build.Record("Entry", typeField("registrar", build.Party), typeField("name", build.Text), typeField("value", build.Optional(build.Text)),
-			typeField("previous", build.Optional(build.ContractID(build.Local("Registry.Entry:Entry")))), typeField("note", build.Text),
-			typeField("tags", build.List(build.Text)), typeField("attributes", build.TextMap(build.Text)), typeField("meta", build.Local("Registry.Entry:Metadata"))),
+		build.Record("Entry", typeField("registrar", build.Party), typeField("name", build.Text),
+			typeField("value", build.Optional(build.Text)),
+			typeField("previous", build.Optional(build.ContractID(build.Local("Registry.Entry:Entry")))),
+			typeField("note", build.Text),
+			typeField("tags", build.List(build.Text)), typeField("attributes", build.TextMap(build.Text)),
+			typeField("meta", build.Local("Registry.Entry:Metadata"))),
 	}}
 	key := c.of("daml-prim-1", "DA.Types:Tuple2", build.Party, build.Text)
 	entry.Templates = []build.Template{{
 		Name: "Entry", Key: &key,
-		Choices: c.choices(&entry, "Entry", build.Local("Registry.Entry:Metadata"), choice{name: "Entry_Replace", consuming: true}, choice{name: "Entry_Read"}),
+		Choices: c.choices(&entry, "Entry", build.Local("Registry.Entry:Metadata"), choice{name: "Entry_Replace",
+			consuming: true}, choice{name: "Entry_Read"}),
 	}}
 	c.add("registry-1", build.Package{Name: "registry", Version: "1.0.0", Modules: []build.Module{entry}})
 }
@@ -320,17 +355,21 @@ func (c compiler) amulet() {
 		amulet := build.Module{Name: "Splice.Amulet", Types: []build.DataType{
 			build.Record("Round", typeField("number", build.Int64)),
 			build.Record("RatePerRound", typeField("rate", decimalType)),
-			build.Record("ExpiringAmount", typeField("initialAmount", decimalType), typeField("createdAt", build.Local("Splice.Amulet:Round")),
+			build.Record("ExpiringAmount", typeField("initialAmount", decimalType),
+				typeField("createdAt", build.Local("Splice.Amulet:Round")),
 				typeField("ratePerRound", build.Local("Splice.Amulet:RatePerRound"))),
 			build.Record("TimeLock", typeField("holders", build.List(build.Party)), typeField("expiresAt", build.Timestamp),
 				typeField("optContext", build.Optional(build.Text))),
-			build.Record("Amulet", typeField("dso", build.Party), typeField("owner", build.Party), typeField("amount", build.Local("Splice.Amulet:ExpiringAmount"))),
-			build.Record("LockedAmulet", typeField("amulet", build.Local("Splice.Amulet:Amulet")), typeField("lock", build.Local("Splice.Amulet:TimeLock"))),
+			build.Record("Amulet", typeField("dso", build.Party), typeField("owner", build.Party),
+				typeField("amount", build.Local("Splice.Amulet:ExpiringAmount"))),
+			build.Record("LockedAmulet", typeField("amulet", build.Local("Splice.Amulet:Amulet")),
+				typeField("lock", build.Local("Splice.Amulet:TimeLock"))),
 		}}
 		amulet.Templates = []build.Template{
 			{
 				Name: "Amulet", Implements: []build.Ref{token},
-				Choices: c.choices(&amulet, "Amulet", metadata, choice{name: "Amulet_Transfer", consuming: true}, choice{name: "Amulet_Expire", consuming: true}),
+				Choices: c.choices(&amulet, "Amulet", metadata, choice{name: "Amulet_Transfer", consuming: true},
+					choice{name: "Amulet_Expire", consuming: true}),
 			}, {
 				Name: "LockedAmulet", Implements: []build.Ref{token},
 				Choices: c.choices(&amulet, "LockedAmulet", metadata,
@@ -338,16 +377,22 @@ func (c compiler) amulet() {
 			},
 		}
 		instruction := build.Module{Name: "Splice.AmuletTransferInstruction", Types: []build.DataType{
-			build.Record("Transfer", typeField("sender", build.Party), typeField("receiver", build.Party), typeField("amount", decimalType),
-				typeField("instrumentId", instrument), typeField("requestedAt", build.Timestamp), typeField("executeBefore", build.Timestamp),
-				typeField("inputHoldingCids", build.List(build.ContractID(build.Local("Splice.Amulet:Amulet")))), typeField("meta", metadata)),
-			build.Record("AmuletTransferInstruction", typeField("lockedAmulet", build.ContractID(build.Local("Splice.Amulet:LockedAmulet"))),
+			build.Record("Transfer", typeField("sender", build.Party), typeField("receiver", build.Party),
+				typeField("amount", decimalType),
+				typeField("instrumentId", instrument), typeField("requestedAt", build.Timestamp),
+				typeField("executeBefore", build.Timestamp),
+				typeField("inputHoldingCids", build.List(build.ContractID(build.Local("Splice.Amulet:Amulet")))),
+				typeField("meta", metadata)),
+			build.Record("AmuletTransferInstruction",
+				typeField("lockedAmulet", build.ContractID(build.Local("Splice.Amulet:LockedAmulet"))),
 				typeField("transfer", build.Local("Splice.AmuletTransferInstruction:Transfer"))),
 		}}
 		instruction.Templates = []build.Template{{
 			Name: "AmuletTransferInstruction",
-			Choices: c.choices(&instruction, "AmuletTransferInstruction", metadata, choice{name: "TransferInstruction_Accept", consuming: true},
-				choice{name: "TransferInstruction_Withdraw", consuming: true}, choice{name: "TransferInstruction_Reject", consuming: true}),
+			Choices: c.choices(&instruction, "AmuletTransferInstruction", metadata, choice{name: "TransferInstruction_Accept",
+				consuming: true},
+				choice{name: "TransferInstruction_Withdraw", consuming: true}, choice{name: "TransferInstruction_Reject",
+					consuming: true}),
 		}}
 		p := build.Package{Name: "splice-amulet", Version: versions[i], Modules: []build.Module{amulet, instruction}}
 		if i > 0 {

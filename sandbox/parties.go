@@ -10,8 +10,8 @@ func partyOfPath(r *http.Request) (string, bool) {
 	return party, ok && r.Method == http.MethodGet
 }
 
-// partyDetails answers GET /v2/parties/{party}, which can name further parties, with those that the participant knows. The user must have
-// the right to read as each.
+// partyDetails answers GET /v2/parties/{party}, which can name further parties, with those that the participant knows.
+// The user must have the right to read as each.
 func (s *Server) partyDetails(w http.ResponseWriter, r *http.Request) {
 	type details struct {
 		Party    string `json:"party"`

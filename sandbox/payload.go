@@ -26,7 +26,8 @@ func appendText(dst []byte, r *rng) []byte {
 	return append(dst, texts[r.intn(len(texts))]...)
 }
 
-// appendDecimal appends a decimal of scale 10 as java.math.BigDecimal writes it, which is how servers do. Some are tiny, and so have an exponent.
+// appendDecimal appends a decimal of scale 10 as java.math.BigDecimal writes it, which is how servers do. Some are
+// tiny, and so have an exponent.
 func appendDecimal(dst []byte, r *rng) []byte {
 	if r.plain {
 		dst = appendUnits(append(dst, '"'), int64(1+r.intn(1_000_000))*unit/100) // 0.01 to 10,000
@@ -49,7 +50,8 @@ func appendDecimal(dst []byte, r *rng) []byte {
 	return append(dst, '"')
 }
 
-// javaDecimal returns what java.math.BigDecimal's toString writes for a decimal with digits after the point: below 0.000001 an exponent.
+// javaDecimal returns what java.math.BigDecimal's toString writes for a decimal with digits after the point: below
+// 0.000001 an exponent.
 func javaDecimal(plain string) string {
 	number, negative := strings.CutPrefix(plain, "-")
 	scale := len(number) - 1 - strings.IndexByte(number, '.')
@@ -89,7 +91,8 @@ func appendTime(dst []byte, r *rng) []byte {
 
 func appendDate(dst []byte, r *rng) []byte {
 	dst = append(dst, `"20`...)
-	dst = append(dst, byte('1'+r.intn(3)), byte('0'+r.intn(10)), '-', '0', byte('1'+r.intn(9)), '-', byte('1'+r.intn(2)), byte('0'+r.intn(9)))
+	dst = append(dst, byte('1'+r.intn(3)), byte('0'+r.intn(10)), '-', '0', byte('1'+r.intn(9)), '-', byte('1'+r.intn(2)),
+		byte('0'+r.intn(9)))
 	return append(dst, '"')
 }
 

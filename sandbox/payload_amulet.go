@@ -65,7 +65,8 @@ type lock struct {
 func (v *view) lockOf(number int32) lock {
 	c := &v.contracts[number]
 	r := derive(v.seed, domainPayload, uint64(number))
-	l := lock{holder: c.parties[0], context: "null", expires: v.updates[c.created].effective() + int64(1+r.intn(72))*3_600_000_000}
+	l := lock{holder: c.parties[0], context: "null", expires: v.updates[c.created].effective() + int64(
+		1+r.intn(72))*3_600_000_000}
 	if c.signatories > 2 {
 		l.holder = c.parties[2]
 	}

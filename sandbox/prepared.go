@@ -1,7 +1,7 @@
 package sandbox
 
-// Elements are prepared answers: updates, entries of a snapshot or records of the transaction history, as JSON and in the
-// order in which they are sent. They never change.
+// Elements are prepared answers: updates, entries of a snapshot or records of the transaction history, as JSON and in
+// the order in which they are sent. They never change.
 type Elements interface {
 	Len() int
 	End() int64             // of the ledger
@@ -13,9 +13,9 @@ type Elements interface {
 }
 
 // NewPrepared returns the history of a ledger that does not grow. Serving it costs next to nothing: updates are sent as
-// prepared, whatever a request's format says, and so are the entries of a snapshot at the ledger's end. Give only one of
-// the two. Everything else is as in an empty ledger of seed 1,
-// whose synchronizers have the names of those in updates of the same seed.
+// prepared, whatever a request's format says, and so are the entries of a snapshot at the ledger's end. Give only one
+// of the two. Everything else is as in an empty ledger of seed 1, whose synchronizers have the names of those in
+// updates of the same seed.
 func NewPrepared(updates, snapshot Elements) History {
 	p := &prepared{Ledger: NewLedger(Options{Seed: 1}), never: make(chan struct{}), updates: updates, entries: snapshot}
 	if updates == nil {
@@ -40,7 +40,9 @@ func (p *prepared) count() int              { return p.updates.Len() }
 func (p *prepared) after(offset int64) int  { return p.updates.After(offset) }
 func (p *prepared) offsetOf(i int) int64    { return p.updates.Offset(i) }
 func (p *prepared) recordTimes(int) []int64 { return nil }
-func (p *prepared) inFlight(int64) bool     { return p.entries != nil } // elsewhere than at the end there is no snapshot
+
+// elsewhere than at the end there is no snapshot
+func (p *prepared) inFlight(int64) bool { return p.entries != nil }
 
 func (p *prepared) appendUpdate(dst []byte, i int, _ *updateFilter, _ *features) ([]byte, bool) {
 	return append(dst, p.updates.Element(i)...), true
@@ -80,8 +82,8 @@ func NewPreparedScan(records Elements) *Scan {
 	return s
 }
 
-// NewPreparedNetwork returns a service of a network that does not grow, whose updates are sent as prepared. Their offsets are the migration
-// id in the bits from 52 on and the record time in microseconds below.
+// NewPreparedNetwork returns a service of a network that does not grow, whose updates are sent as prepared. Their
+// offsets are the migration id in the bits from 52 on and the record time in microseconds below.
 func NewPreparedNetwork(updates Elements) *Scan {
 	s := NewScan(NewLedger(Options{Seed: 1}), ScanOptions{})
 	s.preparedUpdates = updates

@@ -45,9 +45,9 @@ const (
 	onboarding = "no recorded party was being replicated"
 )
 
-// Every request that was put to a real participant is put to the sandbox. Its answer has the same status, content type and
-// error code, and what answers of a kind have in common is the same: the members, which of them are always there, and
-// their types.
+// Every request that was put to a real participant is put to the sandbox. Its answer has the same status, content type
+// and error code, and what answers of a kind have in common is the same: the members, which of them are always there,
+// and their types.
 func TestRecordedRequestsAreAnsweredAlike(t *testing.T) {
 	t.Parallel()
 	there, here := map[string]shape{}, map[string]shape{}

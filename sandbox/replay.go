@@ -233,7 +233,8 @@ func (r *Replay) addEntry(raw json.RawMessage) error {
 	if event != nil {
 		r.contracts[decode[string](&d, o["contractId"], "contractId")] = event
 	}
-	r.entries = append(r.entries, replayEntry{offset: offset, workflow: decode[string](&d, element["workflowId"], "workflowId"), raw: changed})
+	r.entries = append(r.entries, replayEntry{offset: offset, workflow: decode[string](&d, element["workflowId"],
+		"workflowId"), raw: changed})
 	r.ledgerEnd = max(r.ledgerEnd, offset)
 	return d.err
 }
@@ -353,7 +354,8 @@ func (r *Replay) appendContract(dst []byte, id string, parties []string, feat *f
 	}
 	var d decoder
 	o := d.object(raw, "createdEvent")
-	witnesses := append(decode[[]string](&d, o["signatories"], "signatories"), decode[[]string](&d, o["observers"], "observers")...)
+	witnesses := append(decode[[]string](&d, o["signatories"], "signatories"), decode[[]string](&d, o["observers"],
+		"observers")...)
 	if len(parties) > 0 {
 		witnesses = slices.DeleteFunc(witnesses, func(p string) bool { return !slices.Contains(parties, p) })
 	}

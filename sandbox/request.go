@@ -177,7 +177,8 @@ func (d *decoder) eventFormatOf(o object) (*eventFormat, *cantonError) {
 	case d.err != nil:
 		return nil, nil
 	case format != nil && (filter != nil || verbose):
-		return nil, invalidArgument("Both event_format and filter/verbose are set. " + eitherForm + "event_format, but not both.")
+		return nil, invalidArgument("Both event_format and filter/verbose are set. " + eitherForm +
+			"event_format, but not both.")
 	case format != nil:
 		return format, nil
 	case filter != nil:
@@ -197,7 +198,8 @@ func (d *decoder) updateFormatOf(o object) (*updateFormat, *cantonError) {
 	case d.err != nil:
 		return nil, nil
 	case format != nil && (filter != nil || verbose):
-		return nil, invalidArgument("Both update_format and filter/verbose are set. " + eitherForm + "update_format, but not both.")
+		return nil, invalidArgument("Both update_format and filter/verbose are set. " + eitherForm +
+			"update_format, but not both.")
 	case format != nil:
 		return format, nil
 	case filter != nil:

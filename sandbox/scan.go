@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ScanOptions say how a service of the transaction history behaves. The zero value is Splice's Scan 0.6.4, which sends no
-// balance changes.
+// ScanOptions say how a service of the transaction history behaves. The zero value is Splice's Scan 0.6.4, which sends
+// no balance changes.
 type ScanOptions struct {
 	// Word is the unit's word in the names of fields: "amulet" (default) or "coin".
 	Word string
@@ -18,15 +18,17 @@ type ScanOptions struct {
 	BalanceChanges bool
 	// StrictInterface serves only the operation of interface.md and its fields.
 	StrictInterface bool
-	// Release is what /version returns; default "0.6.4". The service has the operations of that release: the updates of the network from 0.4.2 on,
-	// bulk files from 0.6.0 on, snapshots from 0.6.1 on, sums of holdings from 0.6.3 on, and from 0.7 on no transaction history.
+	// Release is what /version returns; default "0.6.4". The service has the operations of that release: the updates of
+	// the network from 0.4.2 on, bulk files from 0.6.0 on, snapshots from 0.6.1 on, sums of holdings from 0.6.3 on, and
+	// from 0.7 on no transaction history.
 	Release string
-	// MigrateAfter is how many updates of the ledger have the first migration id; those after them have the next one. 0: all have the
-	// first.
+	// MigrateAfter is how many updates of the ledger have the first migration id; those after them have the next one. 0:
+	// all have the first.
 	MigrateAfter int
 	// SnapshotEvery is the time between two snapshots of the network; default 3h.
 	SnapshotEvery time.Duration
-	// BulkEvery is the record time of a folder of bulk files, which hold at most BulkLines updates each; defaults 24h and 100,000.
+	// BulkEvery is the record time of a folder of bulk files, which hold at most BulkLines updates each; defaults 24h and
+	// 100,000.
 	BulkEvery time.Duration
 	BulkLines int
 	// BulkPrefix is the path under which the service is served, which the addresses of bulk files contain.
@@ -45,9 +47,11 @@ type ScanOptions struct {
 	Order uint64
 	// Lag is how many of the newest records are not served yet; see [Scan.SetLag].
 	Lag int
-	// UpdatesLag is how many of the ledger's newest updates are not served yet as updates of the network; see [Scan.SetUpdatesLag].
+	// UpdatesLag is how many of the ledger's newest updates are not served yet as updates of the network; see
+	// [Scan.SetUpdatesLag].
 	UpdatesLag int
-	// LieAbout is the ledger's offset of a transaction of which the service sends another workflow id than it has; 0: of none.
+	// LieAbout is the ledger's offset of a transaction of which the service sends another workflow id than it has; 0: of
+	// none.
 	LieAbout int64
 	// ExtraKinds are served too: records of kinds that interface.md does not have, of amulets that were unlocked or that
 	// expired.
@@ -65,8 +69,8 @@ type ScanOptions struct {
 	Rewrite func(Element) []byte
 }
 
-// Scan serves a ledger's transaction history, and its updates as the DSO sees them, over HTTP, also while the ledger grows. All methods are safe for concurrent
-// use.
+// Scan serves a ledger's transaction history, and its updates as the DSO sees them, over HTTP, also while the ledger
+// grows. All methods are safe for concurrent use.
 type Scan struct {
 	ledger *Ledger
 	opts   ScanOptions
@@ -247,8 +251,8 @@ func (s *service) arrange(list []int32) {
 	s.add(list)
 }
 
-// after returns at most n movements after those with an event id in the service's order, or before them, the newest first.
-// The empty id is before the first one. twice reports that two movements have that id.
+// after returns at most n movements after those with an event id in the service's order, or before them, the newest
+// first. The empty id is before the first one. twice reports that two movements have that id.
 func (s *Scan) after(id string, n int64, descending bool) (v *view, list []int32, twice bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

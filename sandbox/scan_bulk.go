@@ -41,7 +41,8 @@ func (f *bulkFolder) key(n int) string {
 	return fmt.Sprintf("%s~%s/updates_%d.zstd", f.start, f.end, n)
 }
 
-// activeKey returns the key of an object of the snapshot at the end of a folder: it lies where the next folder of updates does.
+// activeKey returns the key of an object of the snapshot at the end of a folder: it lies where the next folder of
+// updates does.
 func (f *bulkFolder) activeKey(n int, every time.Duration) string {
 	return fmt.Sprintf("%s~%s/ACS_%d.zstd", f.end, bulkTime(f.to+every.Microseconds()), n)
 }
@@ -60,7 +61,8 @@ func (s *Scan) bulkFolders() []bulkFolder {
 	return s.bulk
 }
 
-// makeFolders makes the folders of the first n updates, of intervals without updates too: of these there are only objects of a snapshot.
+// makeFolders makes the folders of the first n updates, of intervals without updates too: of these there are only
+// objects of a snapshot.
 func (s *Scan) makeFolders(v *networkView, n int) (folders []bulkFolder) {
 	every := s.opts.BulkEvery.Microseconds()
 	var lines [][]byte
@@ -89,8 +91,9 @@ func (s *Scan) makeFolders(v *networkView, n int) (folders []bulkFolder) {
 	return folders[:max(0, len(folders)-1)]
 }
 
-// activeObjects makes the objects of the snapshot at the end of a folder, if the service took one then. Like the real service, it does not
-// look whether a page of contracts is the last one if it is full, and writes the line end of the empty page that follows.
+// activeObjects makes the objects of the snapshot at the end of a folder, if the service took one then. Like the real
+// service, it does not look whether a page of contracts is the last one if it is full, and writes the line end of the
+// empty page that follows.
 func (s *Scan) activeObjects(v *networkView, f *bulkFolder) [][]byte {
 	migration := v.migration(f.upTo) // the lowest with a later update
 	if at, ok := v.snapshotBefore(migration, f.to, s.opts.SnapshotEvery.Microseconds()); !ok || at != f.to {
@@ -143,7 +146,8 @@ type bulkRef struct {
 
 func (s *Scan) bulkRef(r *http.Request, key string, object []byte) bulkRef {
 	sum := sha256.Sum256(object)
-	return bulkRef{"http://" + r.Host + s.opts.BulkPrefix + pathBulkDownload + url.QueryEscape(key), base64.StdEncoding.EncodeToString(sum[:])}
+	return bulkRef{"http://" + r.Host + s.opts.BulkPrefix + pathBulkDownload + url.QueryEscape(key),
+		base64.StdEncoding.EncodeToString(sum[:])}
 }
 
 // bulkSnapshot implements GET /v0/history/bulk/acs.
@@ -174,7 +178,8 @@ func (s *Scan) bulkSnapshot(w http.ResponseWriter, r *http.Request) {
 func (s *Scan) bulkUpdates(w http.ResponseWriter, r *http.Request) {
 	o, refused := requestObject(w, r)
 	var d decoder
-	size, token := decode[int64](&d, o["page_size"], "page_size"), decode[string](&d, o["next_page_token"], "next_page_token")
+	size, token := decode[int64](&d, o["page_size"], "page_size"), decode[string](&d, o["next_page_token"],
+		"next_page_token")
 	var times [2]time.Time
 	for i, name := range []string{"start_record_time", "end_record_time"} {
 		at, err := time.Parse(time.RFC3339Nano, decode[string](&d, o[name], name))
@@ -196,7 +201,8 @@ func (s *Scan) bulkUpdates(w http.ResponseWriter, r *http.Request) {
 	refs := []bulkRef{}
 	answer := map[string]any{}
 	folders := s.bulkFolders()
-	ends := len(folders) > 0 && folders[len(folders)-1].to >= times[1].UnixMicro() // everything that was asked for is written
+	// everything that was asked for is written
+	ends := len(folders) > 0 && folders[len(folders)-1].to >= times[1].UnixMicro()
 	for i := range folders {
 		f := &folders[i]
 		if f.to <= times[0].UnixMicro() || token != "" && f.end <= token {
@@ -207,7 +213,8 @@ func (s *Scan) bulkUpdates(w http.ResponseWriter, r *http.Request) {
 		}
 		if len(refs)+len(f.objects) > int(size) {
 			if len(refs) == 0 {
-				writeScanError(w, http.StatusBadRequest, fmt.Sprintf("The page size is smaller than a folder, which has %d objects.", len(f.objects)))
+				writeScanError(w, http.StatusBadRequest,
+					fmt.Sprintf("The page size is smaller than a folder, which has %d objects.", len(f.objects)))
 				return
 			}
 			ends = false

@@ -6,8 +6,9 @@ import (
 	"strconv"
 )
 
-// networkChoice is an exercise as a network's updates show it. A participant of the simulation shows a movement as one exercise, of its
-// first amulet. A Scan shows what Splice's models do: a choice of the rules, with the amulets that it archives and creates below it.
+// networkChoice is an exercise as a network's updates show it. A participant of the simulation shows a movement as one
+// exercise, of its first amulet. A Scan shows what Splice's models do: a choice of the rules, with the amulets that it
+// archives and creates below it.
 type networkChoice struct {
 	template               *template // nil: one of the rules, which only a network has
 	packageID              string    // with a template
@@ -18,9 +19,11 @@ type networkChoice struct {
 	actor                  uint16
 	argument, result       any // marshalled where they are served; nil: of the event
 
-	from, over int32 // the events of the movement that are below it: which is the first, and how many; 0: all from there on; -1: none, it is before that one
-	is         bool  // it is the event from itself; else it is around it
-	named      bool  // the record is named after it; where none is, after the first one
+	// the events of the movement that are below it: which is the first, and how many; 0: all from there on; -1: none, it
+	// is before that one
+	from, over int32
+	is         bool // it is the event from itself; else it is around it
+	named      bool // the record is named after it; where none is, after the first one
 }
 
 // The interface ids that choices of the token standard are made through.
@@ -48,8 +51,8 @@ func (c *networkChoice) name() (packageName, packageID, module, entity string) {
 	return c.template.packageName, c.packageID, c.template.module, c.template.entity
 }
 
-// choices returns the exercises that a movement is made of in a network, an outer one before those below it; those that archive amulets
-// are not among them.
+// choices returns the exercises that a movement is made of in a network, an outer one before those below it; those that
+// archive amulets are not among them.
 func (v *networkView) choices(number int) []networkChoice {
 	list := v.choicesOf(number)
 	if len(list) > 0 && !slices.ContainsFunc(list, func(c networkChoice) bool { return c.named }) {
@@ -67,8 +70,10 @@ func (v *networkView) choicesOf(number int) []networkChoice {
 	switch m.kind {
 	case moveMint, moveTap:
 		c := &v.contracts[made[0]]
-		mint := v.rules("AmuletRules_Mint", v.dso, map[string]any{"receiver": v.parties[c.parties[1]], "amount": figure(c.amount), "openRound": v.id(contractRules)},
-			map[string]any{"amuletSum": map[string]any{"amulet": v.id(made[0]), "amuletPrice": figure(unit / 200), "round": v.numbered(m)}})
+		mint := v.rules("AmuletRules_Mint", v.dso, map[string]any{"receiver": v.parties[c.parties[1]],
+			"amount": figure(c.amount), "openRound": v.id(contractRules)},
+			map[string]any{"amuletSum": map[string]any{"amulet": v.id(made[0]), "amuletPrice": figure(unit / 200),
+				"round": v.numbered(m)}})
 		if m.kind == moveMint {
 			return []networkChoice{mint}
 		}
@@ -137,7 +142,8 @@ func (v *networkView) transferChoices(number int, m *movement, made []int32) []n
 		return []networkChoice{factory, transfer}
 	case t.deal.direct: // to oneself, or by both
 		receiver := t.receivers[0].party
-		factory := v.factory(number, &t, receiver, "Completed", map[string]any{"receiverHoldingCids": []string{v.id(made[0])}})
+		factory := v.factory(number, &t, receiver, "Completed",
+			map[string]any{"receiverHoldingCids": []string{v.id(made[0])}})
 		if m.form == formV2 {
 			factory = v.factoryV2(factory, t.sender, receiver)
 		}
@@ -145,12 +151,14 @@ func (v *networkView) transferChoices(number int, m *movement, made []int32) []n
 	}
 	if m.form == formSummed && len(t.receivers) == 1 {
 		transfer.named = true
-		return []networkChoice{v.factory(number, &t, t.receivers[0].party, "Completed", map[string]any{"receiverHoldingCids": []string{v.id(made[0])}}), transfer}
+		return []networkChoice{v.factory(number, &t, t.receivers[0].party, "Completed",
+			map[string]any{"receiverHoldingCids": []string{v.id(made[0])}}), transfer}
 	}
 	return []networkChoice{transfer}
 }
 
-// preapproved returns the choices of a transfer to a receiver that agreed beforehand: of three releases, and by the factory or not.
+// preapproved returns the choices of a transfer to a receiver that agreed beforehand: of three releases, and by the
+// factory or not.
 func (v *networkView) preapproved(number int, t *transfer, transfer networkChoice) []networkChoice {
 	m := &v.movements[number]
 	list := []networkChoice{v.send(m, t, transfer), transfer}
@@ -158,15 +166,18 @@ func (v *networkView) preapproved(number int, t *transfer, transfer networkChoic
 		list = list[:1]
 	}
 	if number%2 == 0 {
-		factory := v.factory(number, t, t.receivers[0].party, "Completed", map[string]any{"receiverHoldingCids": []string{v.id(v.made(m)[0])}})
+		factory := v.factory(number, t, t.receivers[0].party, "Completed",
+			map[string]any{"receiverHoldingCids": []string{v.id(v.made(m)[0])}})
 		list = append([]networkChoice{factory}, list...)
 	}
 	return list
 }
 
-// send returns the choice of a transfer to a receiver that agreed beforehand, around the transfer itself or, by its newest release, without it.
+// send returns the choice of a transfer to a receiver that agreed beforehand, around the transfer itself or, by its
+// newest release, without it.
 func (v *networkView) send(m *movement, t *transfer, transfer networkChoice) networkChoice {
-	argument := map[string]any{"sender": v.parties[t.sender], "amount": figure(t.receivers[0].amount), "inputs": v.inputsOf(m), "context": map[string]any{}}
+	argument := map[string]any{"sender": v.parties[t.sender], "amount": figure(t.receivers[0].amount),
+		"inputs": v.inputsOf(m), "context": map[string]any{}}
 	result := map[string]any{"result": transfer.result, "meta": v.meta("transfer", int(t.sender), "")}
 	choice := "TransferPreapproval_Send"
 	if t.deal.direct && t.deal.variant > 0 {
@@ -176,7 +187,8 @@ func (v *networkView) send(m *movement, t *transfer, transfer networkChoice) net
 		argument["description"] = json.RawMessage(t.descriptionJSON)
 	}
 	return networkChoice{
-		module: "Splice.AmuletRules", entity: "TransferPreapproval", choice: choice, contract: v.preapprovalOf(t.receivers[0].party), actor: t.sender,
+		module: "Splice.AmuletRules", entity: "TransferPreapproval", choice: choice,
+		contract: v.preapprovalOf(t.receivers[0].party), actor: t.sender,
 		argument: argument, result: result, from: transfer.from, named: true, // what is around it makes no record of its own
 	}
 }
@@ -195,24 +207,29 @@ func (v *networkView) rules(choice string, actor uint16, argument, result map[st
 }
 
 // instructed returns the exercise of a transfer instruction that a movement begins with.
-func (v *networkView) instructed(m *movement, choice string, meta map[string]any, tag string, output map[string]any, change []string) networkChoice {
+func (v *networkView) instructed(m *movement, choice string, meta map[string]any, tag string, output map[string]any,
+	change []string) networkChoice {
 	e := &v.events[m.first]
 	return networkChoice{
-		template: e.served.template(), packageID: e.served.packageID(), choice: choice, through: throughInstruction, consuming: true, is: true,
+		template: e.served.template(), packageID: e.served.packageID(), choice: choice, through: throughInstruction,
+		consuming: true, is: true,
 		contract: v.id(e.contract), actor: e.actor,
-		argument: map[string]any{"extraArgs": map[string]any{"context": map[string]any{"values": map[string]any{}}, "meta": v.meta("", -1, "")}},
-		result:   outcome(tag, output, change, meta),
+		argument: map[string]any{"extraArgs": map[string]any{"context": map[string]any{"values": map[string]any{}},
+			"meta": v.meta("", -1, "")}},
+		result: outcome(tag, output, change, meta),
 	}
 }
 
 func outcome(tag string, output map[string]any, change []string, meta map[string]any) map[string]any {
 	return map[string]any{
-		"output": map[string]any{"tag": "TransferInstructionResult_" + tag, "value": output}, "senderChangeCids": append([]string{}, change...), "meta": meta,
+		"output":           map[string]any{"tag": "TransferInstructionResult_" + tag, "value": output},
+		"senderChangeCids": append([]string{}, change...), "meta": meta,
 	}
 }
 
 // factory returns the exercise of the token standard's factory.
-func (v *networkView) factory(number int, t *transfer, receiver uint16, tag string, output map[string]any) networkChoice {
+func (v *networkView) factory(number int, t *transfer, receiver uint16, tag string,
+	output map[string]any) networkChoice {
 	m := &v.movements[number]
 	amount := t.offered
 	if m.kind != moveOffer {
@@ -223,13 +240,16 @@ func (v *networkView) factory(number int, t *transfer, receiver uint16, tag stri
 		reason = t.descriptionJSON
 	}
 	return networkChoice{
-		module: "Splice.ExternalPartyAmuletRules", entity: "ExternalPartyAmuletRules", choice: "TransferFactory_Transfer", through: throughFactory,
+		module: "Splice.ExternalPartyAmuletRules", entity: "ExternalPartyAmuletRules", choice: "TransferFactory_Transfer",
+		through:  throughFactory,
 		contract: v.id(contractFactory), actor: t.sender,
 		argument: map[string]any{
-			"expectedAdmin": v.parties[v.dso], "extraArgs": map[string]any{"context": map[string]any{"values": map[string]any{}}, "meta": v.meta("", -1, "")},
+			"expectedAdmin": v.parties[v.dso], "extraArgs": map[string]any{"context": map[string]any{"values": map[string]any{}},
+				"meta": v.meta("", -1, "")},
 			"transfer": map[string]any{
 				"sender": v.parties[t.sender], "receiver": v.parties[receiver], "amount": figure(amount),
-				"instrumentId": map[string]any{"admin": v.parties[v.dso], "id": amuletName}, "inputHoldingCids": v.holdingsOf(m), "meta": v.meta("", -1, reason),
+				"instrumentId": map[string]any{"admin": v.parties[v.dso], "id": amuletName}, "inputHoldingCids": v.holdingsOf(m),
+				"meta": v.meta("", -1, reason),
 			},
 		},
 		result: outcome(tag, output, nil, v.meta("transfer", int(t.sender), "")),
@@ -244,12 +264,14 @@ func (v *networkView) rulesTransfer(number int, t *transfer) networkChoice {
 	for i, n := range made[:min(len(made), t.deal.receivers)] {
 		c := &v.contracts[n]
 		output := map[string]any{
-			"receiver": v.parties[c.parties[1]], "amount": figure(c.amount + t.deal.fees[i]), "receiverFeeRatio": figure(t.deal.ratios[i]), "lock": nil,
+			"receiver": v.parties[c.parties[1]], "amount": figure(c.amount + t.deal.fees[i]),
+			"receiverFeeRatio": figure(t.deal.ratios[i]), "lock": nil,
 		}
 		tag := "TransferResultAmulet"
 		if c.kind/2 == templateLockedAmulet {
 			l := v.lockOf(n)
-			output["lock"] = map[string]any{"holders": []string{v.parties[l.holder]}, "expiresAt": instant(l.expires), "optContext": json.RawMessage(l.context)}
+			output["lock"] = map[string]any{"holders": []string{v.parties[l.holder]}, "expiresAt": instant(l.expires),
+				"optContext": json.RawMessage(l.context)}
 			tag = "TransferResultLockedAmulet"
 		}
 		outputs, fees = append(outputs, output), append(fees, figure(t.deal.outputFees[i]))
@@ -261,7 +283,8 @@ func (v *networkView) rulesTransfer(number int, t *transfer) networkChoice {
 	}
 	return v.rules("AmuletRules_Transfer", t.sender,
 		map[string]any{"expectedDso": v.parties[v.dso], "context": map[string]any{}, "transfer": map[string]any{
-			"sender": v.parties[t.sender], "provider": v.parties[t.sender], "inputs": v.inputsOf(m), "outputs": outputs, "beneficiaries": nil,
+			"sender": v.parties[t.sender], "provider": v.parties[t.sender], "inputs": v.inputsOf(m), "outputs": outputs,
+			"beneficiaries": nil,
 		}},
 		map[string]any{
 			"round": v.numbered(m), "summary": v.summary(t, fees), "createdAmulets": created, "senderChangeAmulet": change,
@@ -277,15 +300,19 @@ func (v *networkView) summary(t *transfer, fees []string) map[string]any {
 		}})
 	}
 	s := map[string]any{
-		"inputAmuletAmount": figure(t.input), "inputAppRewardAmount": figure(t.deal.rewards[0]), "inputValidatorRewardAmount": figure(t.deal.rewards[1]),
-		"inputSvRewardAmount": figure(t.deal.rewards[2]), "balanceChanges": changes, "holdingFees": figure(t.holdingFees), "outputFees": fees,
-		"senderChangeFee": figure(t.deal.changeFee), "senderChangeAmount": figure(t.deal.change), "amuletPrice": figure(unit / 200), "inputValidatorFaucetAmount": nil,
+		"inputAmuletAmount": figure(t.input), "inputAppRewardAmount": figure(t.deal.rewards[0]),
+		"inputValidatorRewardAmount": figure(t.deal.rewards[1]),
+		"inputSvRewardAmount":        figure(t.deal.rewards[2]), "balanceChanges": changes,
+		"holdingFees": figure(t.holdingFees), "outputFees": fees,
+		"senderChangeFee": figure(t.deal.changeFee), "senderChangeAmount": figure(t.deal.change),
+		"amuletPrice": figure(unit / 200), "inputValidatorFaucetAmount": nil,
 	}
 	if n := t.deal.rewards[3]; n >= 0 {
 		s["inputValidatorFaucetAmount"] = figure(n)
 	}
 	if t.deal.grants[0] > 0 {
-		s["inputUnclaimedActivityRecordAmount"], s["inputDevelopmentFundAmount"] = figure(t.deal.grants[0]), figure(t.deal.grants[1])
+		s["inputUnclaimedActivityRecordAmount"], s["inputDevelopmentFundAmount"] = figure(t.deal.grants[0]),
+			figure(t.deal.grants[1])
 	}
 	return s
 }
@@ -300,11 +327,14 @@ func (v *networkView) traffic(number int) networkChoice {
 	}
 	return v.rules("AmuletRules_BuyMemberTraffic", t.sender,
 		map[string]any{
-			"expectedDso": v.parties[v.dso], "provider": v.parties[t.sender], "memberId": "PAR::" + v.participant, "synchronizerId": v.synchronizers[0],
-			"migrationId": strconv.Itoa(firstMigration), "trafficAmount": strconv.FormatInt(paid/1000, 10), "inputs": v.inputsOf(m), "context": map[string]any{},
+			"expectedDso": v.parties[v.dso], "provider": v.parties[t.sender], "memberId": "PAR::" + v.participant,
+			"synchronizerId": v.synchronizers[0],
+			"migrationId":    strconv.Itoa(firstMigration), "trafficAmount": strconv.FormatInt(paid/1000, 10),
+			"inputs": v.inputsOf(m), "context": map[string]any{},
 		},
 		map[string]any{
-			"round": v.numbered(m), "summary": v.summary(&t, []string{}), "amuletPaid": figure(paid), "purchasedTraffic": v.id(purchased),
+			"round": v.numbered(m), "summary": v.summary(&t, []string{}), "amuletPaid": figure(paid),
+			"purchasedTraffic":   v.id(purchased),
 			"senderChangeAmulet": nil, "meta": v.meta("burn", -1, ""),
 		})
 }
@@ -375,7 +405,8 @@ func (v *networkView) values(i int, node *networkNode) (argument, result []byte)
 func (v *networkView) shownChoice(e *event) networkChoice {
 	t, ch := e.served.template(), e.served.template().choices[e.choice]
 	c := networkChoice{
-		template: t, packageID: e.served.packageID(), choice: ch.name, consuming: ch.consuming, contract: v.id(e.contract), actor: e.actor,
+		template: t, packageID: e.served.packageID(), choice: ch.name, consuming: ch.consuming, contract: v.id(e.contract),
+		actor: e.actor,
 	}
 	if ch.through >= 0 {
 		c.through = interfaces[ch.through].id()

@@ -109,8 +109,8 @@ func (s sums) nonzero() map[string]string {
 	return out
 }
 
-// Whatever the ledger and the history both tell, they tell alike: the update, its time and its synchronizer, and, of each
-// event that records are named after, who put in how much and who got how much.
+// Whatever the ledger and the history both tell, they tell alike: the update, its time and its synchronizer, and, of
+// each event that records are named after, who put in how much and who got how much.
 func TestHistoryAgreesWithTheLedger(t *testing.T) {
 	t.Parallel()
 	l := grown(t, Options{Seed: 31}, 900)
@@ -204,7 +204,8 @@ func checkUnlocked(t *testing.T, s *served, events []map[string]any) {
 	require.Equal(t, was["initialAmount"], is["initialAmount"], "no fee is due")
 }
 
-// addTransfer adds what a transfer puts in and pays out, and checks that it balances and what it says of an instruction.
+// addTransfer adds what a transfer puts in and pays out, and checks that it balances and what it says of an
+// instruction.
 func addTransfer(t *testing.T, s *served, r map[string]any, told sums) {
 	t.Helper()
 	transfer := r["transfer"].(map[string]any)

@@ -9,7 +9,8 @@ import (
 // pathHoldingsSummary is the path of the sums of holdings (interface.md, "Updates of a network").
 const pathHoldingsSummary = "/v1/holdings/summary"
 
-// holdingsSummary implements POST /v1/holdings/summary: what each of some owners held at a snapshot, by initial amounts. Who held nothing is not listed.
+// holdingsSummary implements POST /v1/holdings/summary: what each of some owners held at a snapshot, by initial
+// amounts. Who held nothing is not listed.
 func (s *Scan) holdingsSummary(w http.ResponseWriter, r *http.Request) {
 	v, q, at, ok := s.snapshotAsked(w, r, "owner_party_ids")
 	if !ok {
@@ -44,5 +45,6 @@ func (s *Scan) holdingsSummary(w http.ResponseWriter, r *http.Request) {
 			list = append(list, summary{owner, units(held.unlocked), units(held.locked), units(held.unlocked + held.locked)})
 		}
 	}
-	writeValue(w, map[string]any{"record_time": time.UnixMicro(at).UTC().Format(time.RFC3339Nano), "migration_id": q.migration, "summaries": list})
+	writeValue(w, map[string]any{"record_time": time.UnixMicro(at).UTC().Format(time.RFC3339Nano),
+		"migration_id": q.migration, "summaries": list})
 }

@@ -48,7 +48,8 @@ func (v *view) movementsNamed(id string) (list []int32) {
 	return list
 }
 
-// moved returns the events of a movement that its record shows. A payment of a subscription is unlocked before, and one for a name is burned after.
+// moved returns the events of a movement that its record shows. A payment of a subscription is unlocked before, and one
+// for a name is burned after.
 func (v *view) moved(m *movement) []event {
 	if m.kind == moveName {
 		return v.events[m.first+nameTransfer : m.first+nameTransfer+2]
@@ -112,7 +113,8 @@ func (v *view) transferOf(number int) transfer {
 	return t
 }
 
-// summarized reports whether a transfer is made by a choice whose result sums it up. The records of others have no round, and no inputs.
+// summarized reports whether a transfer is made by a choice whose result sums it up. The records of others have no
+// round, and no inputs.
 func (q *terms) summarized(kind movementKind) bool { return !q.direct || kind == movePreapproved }
 
 // recordRound returns the round that the record of a movement has.
@@ -174,8 +176,8 @@ func (k movementKind) abortKind() string {
 	return "reject"
 }
 
-// firstOf returns the first contract of a movement: what a mint or tap created, and what was unlocked or expired. Of an offer
-// that was settled it is the instruction.
+// firstOf returns the first contract of a movement: what a mint or tap created, and what was unlocked or expired. Of an
+// offer that was settled it is the instruction.
 func (v *view) firstOf(m *movement) int32 { return v.events[m.first].contract }
 
 // recordForm is how a service writes its records.
@@ -280,7 +282,8 @@ func (v *view) appendOwned(dst []byte, m *movement, f *recordForm) []byte {
 }
 
 // rewardFields are in the order of terms.rewards.
-var rewardFields = [...]string{"input_app_reward_amount", "input_validator_reward_amount", "input_sv_reward_amount", "input_validator_faucet_amount"}
+var rewardFields = [...]string{"input_app_reward_amount", "input_validator_reward_amount", "input_sv_reward_amount",
+	"input_validator_faucet_amount"}
 
 func (v *view) appendTransfer(dst []byte, number int, f *recordForm) []byte {
 	t := v.transferOf(number)

@@ -172,8 +172,8 @@ func (s *Scan) historyRequest(w http.ResponseWriter, r *http.Request) (q history
 	return q, ""
 }
 
-// transactions implements POST /v0/transactions (interface.md, endpoint 6). As in a real Scan, the page after an unknown
-// event id is empty, and one after an event id of two records fails.
+// transactions implements POST /v0/transactions (interface.md, endpoint 6). As in a real Scan, the page after an
+// unknown event id is empty, and one after an event id of two records fails.
 func (s *Scan) transactions(w http.ResponseWriter, r *http.Request) {
 	q, refused := s.historyRequest(w, r)
 	if refused != "" {
@@ -186,7 +186,8 @@ func (s *Scan) transactions(w http.ResponseWriter, r *http.Request) {
 	}
 	records, twice := read(q)
 	if twice {
-		writeScanError(w, http.StatusInternalServerError, "ERROR: more than one row returned by a subquery used as an expression")
+		writeScanError(w, http.StatusInternalServerError,
+			"ERROR: more than one row returned by a subquery used as an expression")
 		return
 	}
 	out := append([]byte(`{"transactions":[`), bytes.Join(records, []byte{','})...)
@@ -215,7 +216,8 @@ func (s *Scan) records(q historyRequest) (records [][]byte, twice bool) {
 func (s *Scan) form() recordForm {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return recordForm{word: s.opts.Word, changes: s.opts.BalanceChanges, bare: s.opts.StrictInterface, odd: s.opts.OddShapes, order: s.order}
+	return recordForm{word: s.opts.Word, changes: s.opts.BalanceChanges, bare: s.opts.StrictInterface,
+		odd: s.opts.OddShapes, order: s.order}
 }
 
 // eventID returns the event id of a movement's record.

@@ -22,8 +22,8 @@ const (
 // migrationEnd returns the index after the last update of a migration.
 func (v *networkView) migrationEnd(migration int64) int { return v.after(migration, math.MaxInt64) }
 
-// snapshotBefore returns the time of the newest snapshot at or before a time in a migration. One is taken at each multiple of an
-// interval, when an update after that was seen.
+// snapshotBefore returns the time of the newest snapshot at or before a time in a migration. One is taken at each
+// multiple of an interval, when an update after that was seen.
 func (v *networkView) snapshotBefore(migration, before, every int64) (at int64, ok bool) {
 	first, end := v.migrationEnd(migration-1), v.migrationEnd(migration)
 	if first == end {
@@ -49,8 +49,10 @@ func (v *networkView) snapshotAfter(migration, after, every int64) (at int64, ok
 	return 0, false
 }
 
-// snapshotTime implements the two operations that name a snapshot: parameter is their time's, which says in refusals where none is.
-func (s *Scan) snapshotTime(parameter string, find func(v *networkView, migration, at, every int64) (int64, bool)) http.HandlerFunc {
+// snapshotTime implements the two operations that name a snapshot: parameter is their time's, which says in refusals
+// where none is.
+func (s *Scan) snapshotTime(parameter string, find func(v *networkView, migration, at, every int64) (int64,
+	bool)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		given := r.URL.Query()
 		for _, name := range []string{parameter, "migration_id"} {
@@ -81,7 +83,8 @@ type networkContract struct {
 	row      int64 // of the last of its stakeholders in the service's table
 }
 
-// snapshot returns the contracts that the DSO saw created, and not archived, in the first n updates, in the service's order.
+// snapshot returns the contracts that the DSO saw created, and not archived, in the first n updates, in the service's
+// order.
 func (v *networkView) snapshot(n int) (list []networkContract) {
 	at := map[stay]int{}
 	for i := range v.updates[:n] {
@@ -111,7 +114,8 @@ func (v *networkView) snapshot(n int) (list []networkContract) {
 	}
 	slices.SortFunc(list, func(a, b networkContract) int {
 		created := func(c networkContract) int64 { return v.updates[v.contracts[c.contract].created].effective() }
-		return cmp.Or(cmp.Compare(created(a), created(b)), bytes.Compare(v.contractID(nil, a.contract), v.contractID(nil, b.contract)), cmp.Compare(a.update, b.update))
+		return cmp.Or(cmp.Compare(created(a), created(b)), bytes.Compare(v.contractID(nil, a.contract),
+			v.contractID(nil, b.contract)), cmp.Compare(a.update, b.update))
 	})
 	row := int64(0)
 	for i := range list {
@@ -128,7 +132,8 @@ type snapshotQuery struct {
 	parties, templates, owners     []string
 }
 
-// snapshotQuery reads a request, which must have another member beside migration and time. Its refusals have the text of the real service.
+// snapshotQuery reads a request, which must have another member beside migration and time. Its refusals have the text
+// of the real service.
 func (s *Scan) snapshotQuery(w http.ResponseWriter, r *http.Request, needed string) (q snapshotQuery, refused string) {
 	o, refused := requestObject(w, r)
 	if refused != "" {
@@ -140,13 +145,16 @@ func (s *Scan) snapshotQuery(w http.ResponseWriter, r *http.Request, needed stri
 		}
 	}
 	var d decoder
-	q.migration, q.size = decode[int64](&d, o["migration_id"], "migration_id"), decode[int64](&d, o["page_size"], "page_size")
-	at, match := decode[string](&d, o["record_time"], "record_time"), decode[string](&d, o["record_time_match"], "record_time_match")
+	q.migration, q.size = decode[int64](&d, o["migration_id"], "migration_id"), decode[int64](&d, o["page_size"],
+		"page_size")
+	at, match := decode[string](&d, o["record_time"], "record_time"), decode[string](&d, o["record_time_match"],
+		"record_time_match")
 	q.after = -1
 	if !isNull(o["after"]) {
 		q.after = decode[int64](&d, o["after"], "after")
 	}
-	q.parties, q.templates = decode[[]string](&d, o["party_ids"], "party_ids"), decode[[]string](&d, o["templates"], "templates")
+	q.parties, q.templates = decode[[]string](&d, o["party_ids"], "party_ids"), decode[[]string](&d, o["templates"],
+		"templates")
 	q.owners = decode[[]string](&d, o["owner_party_ids"], "owner_party_ids")
 	record, err := time.Parse(time.RFC3339Nano, at)
 	switch {
@@ -177,8 +185,10 @@ func (s *Scan) snapshotAt(v *networkView, q *snapshotQuery) (at int64, missing s
 	return at, ""
 }
 
-// snapshotAsked reads which snapshot a request names, and whether there is one; what is wrong is answered, and ok false.
-func (s *Scan) snapshotAsked(w http.ResponseWriter, r *http.Request, needed string) (v *networkView, q snapshotQuery, at int64, ok bool) {
+// snapshotAsked reads which snapshot a request names, and whether there is one; what is wrong is answered, and ok
+// false.
+func (s *Scan) snapshotAsked(w http.ResponseWriter, r *http.Request,
+	needed string) (v *networkView, q snapshotQuery, at int64, ok bool) {
 	q, refused := s.snapshotQuery(w, r, needed)
 	if refused != "" {
 		writeScanError(w, http.StatusBadRequest, refused)
@@ -205,11 +215,13 @@ func (s *Scan) networkACS(w http.ResponseWriter, r *http.Request) {
 			rows = list[len(list)-1].row
 		}
 		if q.after < 1 || q.after > rows {
-			writeScanError(w, http.StatusBadRequest, fmt.Sprintf("Invalid after token, outside of snapshot range (1 to %d).", rows))
+			writeScanError(w, http.StatusBadRequest, fmt.Sprintf("Invalid after token, outside of snapshot range (1 to %d).",
+				rows))
 			return
 		}
 	}
-	out := fmt.Appendf(nil, `{"record_time":%q,"migration_id":%d,"created_events":[`, time.UnixMicro(at).UTC().Format(time.RFC3339Nano), q.migration)
+	out := fmt.Appendf(nil, `{"record_time":%q,"migration_id":%d,"created_events":[`,
+		time.UnixMicro(at).UTC().Format(time.RFC3339Nano), q.migration)
 	n, last := int64(0), int64(0)
 	for i := range list {
 		if c := &list[i]; c.row > q.after && n < q.size && v.wanted(&q, c.contract) {
@@ -232,12 +244,13 @@ func (v *networkView) wanted(q *snapshotQuery, number int32) bool {
 	c := &v.contracts[number]
 	t := c.kind.template()
 	return (len(q.templates) == 0 || slices.Contains(q.templates, t.packageName+":"+t.module+":"+t.entity)) &&
-		(len(q.parties) == 0 || slices.ContainsFunc(c.stakeholders(), func(p uint16) bool { return slices.Contains(q.parties, v.parties[p]) }))
+		(len(q.parties) == 0 || slices.ContainsFunc(c.stakeholders(),
+			func(p uint16) bool { return slices.Contains(q.parties, v.parties[p]) }))
 }
 
-// appendSnapshotContract appends a contract of a snapshot. Of one from an earlier migration the service does not know which update
-// created it. What a real service says of contracts that moved between synchronizers is not known; here it is the update that brought
-// them to theirs.
+// appendSnapshotContract appends a contract of a snapshot. Of one from an earlier migration the service does not know
+// which update created it. What a real service says of contracts that moved between synchronizers is not known; here it
+// is the update that brought them to theirs.
 func (v *networkView) appendSnapshotContract(dst []byte, c *networkContract, migration int64) []byte {
 	var item map[string]json.RawMessage
 	if err := json.Unmarshal(v.appendCreatedItem(nil, c.contract, "", 0), &item); err != nil {

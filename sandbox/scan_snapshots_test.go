@@ -34,7 +34,8 @@ func (c *client) walkSnapshot(migration int, at string, size int) (all []map[str
 	}
 }
 
-// A snapshot has what the updates up to its time leave active, in any page size, and says of what its migration created where.
+// A snapshot has what the updates up to its time leave active, in any page size, and says of what its migration created
+// where.
 func TestNetworkSnapshots(t *testing.T) {
 	t.Parallel()
 	l := grown(t, Options{Seed: 34}, 900)

@@ -58,8 +58,8 @@ func repeated(ids []string) map[string]bool {
 	return twice
 }
 
-// walk reads the whole history page by page. After a page it continues from the last event id that is on one record only,
-// and drops what it has read behind that one.
+// walk reads the whole history page by page. After a page it continues from the last event id that is on one record
+// only, and drops what it has read behind that one.
 func (c *client) walk(order string, size int, twice map[string]bool) (all []map[string]any, pages [][]byte) {
 	c.t.Helper()
 	all = []map[string]any{}
@@ -172,7 +172,8 @@ func TestScanRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	require.Len(t, small.post(pathTransactions, `{"page_size":2}`).records(), 2)
 }
 
-// More requests of an operation than the limit are refused until the next second, in the form of the real service; those of another are not.
+// More requests of an operation than the limit are refused until the next second, in the form of the real service;
+// those of another are not.
 func TestScanLimitsRequests(t *testing.T) {
 	t.Parallel()
 	c, _ := serveScan(t, grown(t, Options{Seed: 23}, 20), ScanOptions{RequestLimit: 2})
@@ -442,8 +443,8 @@ func TestScanReadersBesideGrowth(t *testing.T) {
 	require.Equal(t, NewScan(l, ScanOptions{}).EventIDs(), s.EventIDs())
 }
 
-// withoutOrder returns rows of the transaction history without seq and offset_text, and raw records without the offset: the
-// rest does not depend on the service. It does not change the rows.
+// withoutOrder returns rows of the transaction history without seq and offset_text, and raw records without the offset:
+// the rest does not depend on the service. It does not change the rows.
 func withoutOrder(rows map[string][]Row) map[string][]Row {
 	out := map[string][]Row{}
 	for relation, list := range rows {

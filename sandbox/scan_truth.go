@@ -15,15 +15,15 @@ var historyRelations = []string{
 // HistoryRelations returns the names of the relations of the transaction history that the truth has rows of.
 func HistoryRelations() []string { return slices.Clone(historyRelations) }
 
-// Truth returns what the relations of [HistoryRelations] must hold after a database has read everything that is served now.
-// Rows are in the service's order, with seq from 1. They come from the ledger's decisions, so they ignore
+// Truth returns what the relations of [HistoryRelations] must hold after a database has read everything that is served
+// now. Rows are in the service's order, with seq from 1. They come from the ledger's decisions, so they ignore
 // ScanOptions.Rewrite.
 func (s *Scan) Truth() map[string][]Row {
 	return s.historyTruth(s.form(), nil)
 }
 
-// DerivedTruth returns what they must hold of a pair of schemas that has read all updates of the network. It is what Truth returns, but
-// for what can't be derived, and for what the service does not know better (docs/sql.md).
+// DerivedTruth returns what they must hold of a pair of schemas that has read all updates of the network. It is what
+// Truth returns, but for what can't be derived, and for what the service does not know better (docs/sql.md).
 func (s *Scan) DerivedTruth() map[string][]Row {
 	form := s.form()
 	form.changes = true
@@ -56,7 +56,8 @@ func decimal(amount int64) json.Number { return json.Number(units(amount)) }
 
 // recordKind returns the kind of a movement's record, as in the database.
 func (v *view) recordKind(number int, f recordForm) string {
-	kinds := map[string]string{"transfer": "transfer", "mint": "mint", "devnet_tap": "tap", "abort_transfer_instruction": "abort_transfer_instruction"}
+	kinds := map[string]string{"transfer": "transfer", "mint": "mint", "devnet_tap": "tap",
+		"abort_transfer_instruction": "abort_transfer_instruction"}
 	kind, known := kinds[v.movements[number].kind.typeOf()]
 	if !known || v.hasSecondPart(number, f) || !v.hasDate(number, f) {
 		return "unknown"
@@ -98,7 +99,8 @@ func (t *historyTruth) record(seq int64, n int) {
 	}
 	kind := t.recordKind(n, t.form)
 	row := rounded(Row{
-		"update_id": t.updateIDOf(int(m.update)), "kind": kind, "domain_id": t.synchronizers[u.synchronizer], "offset_text": t.form.offset(u),
+		"update_id": t.updateIDOf(int(m.update)), "kind": kind, "domain_id": t.synchronizers[u.synchronizer],
+		"offset_text": t.form.offset(u),
 	})
 	row["rules"] = nil
 	if t.derived != nil {
@@ -124,9 +126,12 @@ func (t *historyTruth) record(seq int64, n int) {
 
 func (t *historyTruth) transfer(updateID string, x transfer, of, rounded func(Row) Row) {
 	r := rounded(Row{
-		"update_id": updateID, "sender": t.parties[x.sender], "sender_change_fee": decimal(x.deal.changeFee), "sender_change_amount": decimal(x.deal.change),
-		"sender_fee": decimal(x.deal.senderFee), "holding_fees": decimal(x.holdingFees), "input_amount": decimal(x.input),
-		"description": nil, "transfer_kind": nil, "instruction_receiver": nil, "instruction_amount": nil, "instruction_cid": nil,
+		"update_id": updateID, "sender": t.parties[x.sender], "sender_change_fee": decimal(x.deal.changeFee),
+		"sender_change_amount": decimal(x.deal.change),
+		"sender_fee":           decimal(x.deal.senderFee), "holding_fees": decimal(x.holdingFees),
+		"input_amount": decimal(x.input),
+		"description":  nil, "transfer_kind": nil, "instruction_receiver": nil, "instruction_amount": nil,
+		"instruction_cid": nil,
 	})
 	for i, n := range x.deal.rewards {
 		if r[rewardFields[i]] = nil; n >= 0 {
@@ -180,9 +185,9 @@ func (v *networkView) derivedID(m *movement) string {
 }
 
 // ReportedBalances returns what the balance changes of the transfers in rounds up to and including one come to, by
-// party, for the parties that have any: Σ initial − Σ rate × (round + 1), as decimals, or an empty text where that is negative. It is
-// nil where no balance changes are sent, or a record up to the round, or one without a round, is of an unknown kind and so may be a
-// transfer.
+// party, for the parties that have any: Σ initial − Σ rate × (round + 1), as decimals, or an empty text where that is
+// negative. It is nil where no balance changes are sent, or a record up to the round, or one without a round, is of an
+// unknown kind and so may be a transfer.
 func (s *Scan) ReportedBalances(round int64) map[string]string {
 	if !s.opts.BalanceChanges {
 		return nil
@@ -220,7 +225,8 @@ func (s *Scan) ReportedBalances(round int64) map[string]string {
 // bigUnits writes an amount of units with ten digits after the point.
 func bigUnits(n *big.Int) string { return new(big.Rat).SetFrac(n, big.NewInt(unit)).FloatString(10) }
 
-// MiningRounds returns what the relation mining_rounds of a network's pair of schemas must hold, in the order of rounds.
+// MiningRounds returns what the relation mining_rounds of a network's pair of schemas must hold, in the order of
+// rounds.
 func (s *Scan) MiningRounds() []Row {
 	v := s.network()
 	rows := []Row{}
@@ -236,8 +242,10 @@ func (s *Scan) MiningRounds() []Row {
 			}
 			opens := opensAt(v.updates[i].effective())
 			rows = append(rows, Row{
-				"round": number(c.amount), "amulet_price": json.Number(amuletPrice(c.amount)), "opens_at": instant(opens), "target_closes_at": instant(opens + 2*roundMicros),
-				"contract_id": v.id(nodes[n].contract), "ledger_offset": number(v.offset(i)), "node_id": number(n), "record_time": instant(v.updates[i].record),
+				"round": number(c.amount), "amulet_price": json.Number(amuletPrice(c.amount)), "opens_at": instant(opens),
+				"target_closes_at": instant(opens + 2*roundMicros),
+				"contract_id":      v.id(nodes[n].contract), "ledger_offset": number(v.offset(i)), "node_id": number(n),
+				"record_time": instant(v.updates[i].record),
 			})
 		}
 	}

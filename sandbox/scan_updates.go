@@ -57,8 +57,8 @@ type networkNode struct {
 	children []int // numbers
 }
 
-// nodes returns the events of transaction i that the DSO sees, in order, and which of them are roots: those whose parent it does not
-// see, too.
+// nodes returns the events of transaction i that the DSO sees, in order, and which of them are roots: those whose
+// parent it does not see, too.
 func (v *networkView) nodes(i int) (nodes []networkNode, roots []int) {
 	u := &v.updates[i]
 	type parent struct {
@@ -235,7 +235,8 @@ func (v *networkView) appendExercisedItem(dst []byte, i int, node *networkNode, 
 		updateID, n, c.contract, packageID, module, entity, packageName, c.choice, argument)
 	dst = append(dst, `,"child_event_ids":`...)
 	dst = appendEventIDs(dst, updateID, node.children)
-	dst = fmt.Appendf(dst, `,"exercise_result":%s,"consuming":%t,"acting_parties":[%s],"interface_id":`, result, c.consuming, v.quoted[c.actor])
+	dst = fmt.Appendf(dst, `,"exercise_result":%s,"consuming":%t,"acting_parties":[%s],"interface_id":`, result,
+		c.consuming, v.quoted[c.actor])
 	if c.through == "" {
 		return append(dst, "null}"...)
 	}
@@ -314,7 +315,8 @@ func (s *Scan) networkRequest(w http.ResponseWriter, r *http.Request) (q network
 	}
 	switch {
 	case !isNull(o["daml_value_encoding"]) && encoding != "compact_json":
-		return q, fmt.Sprintf("%sDecodingFailure at .daml_value_encoding: the sandbox serves compact_json, not %s", malformedContent, encoding)
+		return q, fmt.Sprintf("%sDecodingFailure at .daml_value_encoding: the sandbox serves compact_json, not %s",
+			malformedContent, encoding)
 	case q.size < 1:
 		return q, "Limit must be at least 1."
 	case q.size > int64(s.opts.PageLimit):
@@ -324,7 +326,8 @@ func (s *Scan) networkRequest(w http.ResponseWriter, r *http.Request) (q network
 }
 
 // notReplicated is what a service answers as long as its history is not complete.
-const notReplicated = "This scan instance has not yet replicated all data. This process can take an extended period of time to complete."
+const notReplicated = "This scan instance has not yet replicated all data. This process can take an extended period " +
+	"of time to complete."
 
 // networkUpdates implements POST /v2/updates.
 func (s *Scan) networkUpdates(w http.ResponseWriter, r *http.Request) {

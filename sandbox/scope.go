@@ -117,7 +117,8 @@ func (f *eventFormat) request() map[string]any {
 				name = "InterfaceFilter"
 				body["interfaceId"], body["includeInterfaceView"] = c.ID, c.View
 			}
-			cumulative = append(cumulative, map[string]any{"identifierFilter": map[string]any{name: map[string]any{"value": body}}})
+			cumulative = append(cumulative,
+				map[string]any{"identifierFilter": map[string]any{name: map[string]any{"value": body}}})
 		}
 		return map[string]any{"cumulative": cumulative}
 	}

@@ -57,7 +57,8 @@ type ServerOptions struct {
 	// Disconnected are ids of synchronizers that the participant is not connected to:
 	// packages can't be vetted there. If only one is left, requests need not name it.
 	Disconnected []string
-	// Parties answers which parties the participant knows, and which of them it hosts (isLocal): those of [Ledger.Parties].
+	// Parties answers which parties the participant knows, and which of them it hosts (isLocal): those of
+	// [Ledger.Parties].
 	Parties bool
 	// NoVetting leaves package vetting out: its paths are unknown.
 	NoVetting bool
@@ -67,8 +68,8 @@ type ServerOptions struct {
 	// IdleCut, if positive, cuts a bounded read with stream_idle_timeout_ms after that
 	// many elements, as a participant with a slow database does.
 	IdleCut int
-	// Down, if not nil, is closed when the server goes down: what it is asked from then on, and open-ended reads, fail with
-	// 500 LEDGER_API_INTERNAL_ERROR.
+	// Down, if not nil, is closed when the server goes down: what it is asked from then on, and open-ended reads, fail
+	// with 500 LEDGER_API_INTERNAL_ERROR.
 	Down <-chan struct{}
 	// Fault may disturb the answer to a request; nil answers normally.
 	Fault func(*http.Request) *Fault
@@ -261,7 +262,8 @@ func late(ctx context.Context, w http.ResponseWriter) {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		panic(http.ErrAbortHandler)
 	}
-	writeText(w, http.StatusServiceUnavailable, "The server was not able to produce a timely response to your request.\r\nPlease try again in a short while!")
+	writeText(w, http.StatusServiceUnavailable, "The server was not able to produce a timely response to your "+
+		"request.\r\nPlease try again in a short while!")
 }
 
 // body reads a request's body as an object; what can not be decoded is answered
@@ -271,7 +273,8 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (object, bool) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		writeText(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("EntityStreamSizeException: incoming entity size exceeded size limit (%d bytes)!", s.opts.MaxBody))
+		writeText(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("EntityStreamSizeException: incoming entity size "+
+			"exceeded size limit (%d bytes)!", s.opts.MaxBody))
 		return nil, false
 	case err != nil:
 		return nil, false // the client is gone

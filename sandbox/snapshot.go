@@ -28,19 +28,22 @@ func (s *Server) prepare(q *snapshotRequest, h reading, token []byte, field, cod
 	case q.at < 0:
 		return negativeOffset("active_at_offset", q.at)
 	case q.at > end:
-		return q.said(refuse(12, "OFFSET_AFTER_LEDGER_END", "active_at_offset offset (%d) is after ledger end (%d)", q.at, end))
+		return q.said(refuse(12, "OFFSET_AFTER_LEDGER_END", "active_at_offset offset (%d) is after ledger end (%d)", q.at,
+			end))
 	case q.at < pruned:
 		return prunedError(pruned, "Active contracts request at offset %d precedes pruned offset %d", q.at, pruned)
 	case len(token) > 0:
 		q.from, refused = resume(token, q.sum, field, code)
 		return refused
 	case q.at != end && h.inFlight(q.at):
-		return prunedError(pruned, "Active contracts request at offset %d, which is not the ledger end, has reassignments in flight", q.at)
+		return prunedError(pruned,
+			"Active contracts request at offset %d, which is not the ledger end, has reassignments in flight", q.at)
 	}
 	return nil
 }
 
-// said adds the filters to what the ledger refuses. What is no request to it, such as a name that can't be one, is refused before.
+// said adds the filters to what the ledger refuses. What is no request to it, such as a name that can't be one, is
+// refused before.
 func (q *snapshotRequest) said(e *cantonError) *cantonError {
 	if e.ErrorCategory == 8 {
 		return e
@@ -144,7 +147,8 @@ func (s *Server) activeContractsPage(w http.ResponseWriter, r *http.Request) {
 	}
 	var d decoder
 	h := s.history.open()
-	q := snapshotRequest{at: decode[int64](&d, body["activeAtOffset"], "activeAtOffset"), format: d.eventFormat(body["eventFormat"], "eventFormat")}
+	q := snapshotRequest{at: decode[int64](&d, body["activeAtOffset"], "activeAtOffset"),
+		format: d.eventFormat(body["eventFormat"], "eventFormat")}
 	token := d.bytes(body["pageToken"], "pageToken")
 	size, refused := pageSize(&d, body, 2000, 10_000)
 	if refused == nil && q.format == nil {

@@ -145,7 +145,8 @@ func (s *Server) contractByID(w http.ResponseWriter, r *http.Request) {
 		out, ok = s.rewrite(r.URL.Path, 0, append(out, '}'))
 	}
 	if !ok {
-		writeError(w, refuse(11, "CONTRACT_PAYLOAD_NOT_FOUND", "Contract payload not found, or not visible.").about("CONTRACT_ID", id))
+		writeError(w, refuse(11, "CONTRACT_PAYLOAD_NOT_FOUND", "Contract payload not found, or not visible.").about(
+			"CONTRACT_ID", id))
 		return
 	}
 	writeJSON(w, out)

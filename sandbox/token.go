@@ -74,7 +74,8 @@ func resume(token []byte, sum [4]byte, field, code string) (pointer, *cantonErro
 	case err != nil:
 		return p, invalidField(field, "the bytes are not a token")
 	case got != sum:
-		return p, refuse(8, code, "The token does not match the request: it must be for the same participant, version, offsets and format.")
+		return p, refuse(8, code, "The token does not match the request: it must be for the same participant, version, "+
+			"offsets and format.")
 	}
 	return p, nil
 }

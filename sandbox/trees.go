@@ -75,7 +75,8 @@ func asTree(raw []byte) []byte {
 		byID[node] = map[string]any{kind: map[string]any{"value": body}}
 	}
 	tree := map[string]any{"eventsById": byID}
-	for _, key := range []string{"updateId", "commandId", "workflowId", "effectiveAt", "offset", "synchronizerId", "traceContext", "recordTime"} {
+	for _, key := range []string{"updateId", "commandId", "workflowId", "effectiveAt", "offset", "synchronizerId",
+		"traceContext", "recordTime"} {
 		tree[key] = transaction.Value[key]
 	}
 	out, err := marshal(map[string]any{"update": map[string]any{"TransactionTree": map[string]any{"value": tree}}})

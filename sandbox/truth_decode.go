@@ -9,10 +9,11 @@ import (
 )
 
 // timeColumns are rewritten to the form that the truth has.
-var timeColumns = []string{"record_time", "effective_at", "created_at", "assignment_exclusivity", "date", "locked_until", "execute_before", "requested_at", "ended_at", "opens_at", "target_closes_at"}
+var timeColumns = []string{"record_time", "effective_at", "created_at", "assignment_exclusivity", "date",
+	"locked_until", "execute_before", "requested_at", "ended_at", "opens_at", "target_closes_at"}
 
-// DecodeRow makes a row of what SELECT row_to_json(r) FROM ledger.relation r gave, or to_jsonb(r): it leaves out the columns that the truth
-// is known to leave out, and writes times as the truth does.
+// DecodeRow makes a row of what SELECT row_to_json(r) FROM ledger.relation r gave, or to_jsonb(r): it leaves out the
+// columns that the truth is known to leave out, and writes times as the truth does.
 func DecodeRow(relation string, object []byte) (Row, error) {
 	row, err := decodeRow(relation, object)
 	if err != nil {
@@ -53,8 +54,8 @@ func decodeRow(relation string, object []byte) (Row, error) {
 	return row, nil
 }
 
-// rowDecoder decodes JSON that PostgreSQL or this package wrote, with numbers as they are written. It is cheaper than encoding/json, which looks at
-// every byte twice, and tests decode very many rows.
+// rowDecoder decodes JSON that PostgreSQL or this package wrote, with numbers as they are written. It is cheaper than
+// encoding/json, which looks at every byte twice, and tests decode very many rows.
 type rowDecoder struct{ rest []byte }
 
 // next skips white space and returns the byte after it, or 0 at the end.

@@ -9,15 +9,16 @@ import (
 	"strings"
 )
 
-// beside are the columns that the truth leaves out: what the server sends and this simulator knows nothing of, and copies of what other
-// columns say. All others of a relation are compared, but for besideAll.
+// beside are the columns that the truth leaves out: what the server sends and this simulator knows nothing of, and
+// copies of what other columns say. All others of a relation are compared, but for besideAll.
 var beside = map[string][]string{
 	"updates": {"transaction_hash"}, "interface_views": {"ordinal"},
 	"transactions": {"transaction_type", "unit_word"}, "transfers": {"receivers", "balance_changes", "sender_extra"},
 	"holdings": {"source"}, "token_events": {"choice_argument", "exercise_result", "transfer"},
 }
 
-// besideAll are what no relation's truth has: members of a server's JSON that nobody knows, and the number that a database gives a template.
+// besideAll are what no relation's truth has: members of a server's JSON that nobody knows, and the number that a
+// database gives a template.
 var besideAll = []string{"extra", "template_number"}
 
 // Relations returns the names of the relations that the truth of a ledger's updates has rows of.
@@ -26,8 +27,8 @@ func Relations() []string { return slices.Clone(relations) }
 // mostDifferences limits the differences that are described for one relation.
 const mostDifferences = 5
 
-// Diff compares rows with the truth in any order, column by column, and describes what differs; it
-// returns "" if nothing does. It ignores relations that want does not have. A column that only one of both has is a difference.
+// Diff compares rows with the truth in any order, column by column, and describes what differs; it returns "" if
+// nothing does. It ignores relations that want does not have. A column that only one of both has is a difference.
 func Diff(want, got map[string][]Row) string {
 	var out strings.Builder
 	for _, relation := range slices.Sorted(maps.Keys(want)) {
@@ -36,14 +37,15 @@ func Diff(want, got map[string][]Row) string {
 	return out.String()
 }
 
-// identify returns the identity of a row, to find its counterpart. A record of the transaction history without its seq has
-// no other than all its columns.
+// identify returns the identity of a row, to find its counterpart. A record of the transaction history without its seq
+// has no other than all its columns.
 func identify(relation string, r Row) string {
 	switch {
 	case slices.Contains(historyRelations, relation) && r["seq"] == nil:
 		return mustJSON(r)
 	case relation == "token_events":
-		return mustJSON([]any{r["ledger_offset"], r["node_id"], r["party"], r["instrument"], r["instrument_admin"], r["admin_signed"]})
+		return mustJSON([]any{r["ledger_offset"], r["node_id"], r["party"], r["instrument"], r["instrument_admin"],
+			r["admin_signed"]})
 	case relation == "holding_totals":
 		return mustJSON([]any{r["owner"], r["instrument"], r["instrument_admin"], r["admin_signed"]})
 	}
@@ -68,11 +70,12 @@ func identify(relation string, r Row) string {
 
 // identity are the columns that tell the rows of a relation apart, as far as it has them.
 var identity = []string{
-	"seq", "ordinal", "ledger_offset", "activated_offset", "node_id", "activated_node_id", "kind", "contract_id", "interface_id", "synchronizer_id", "origin",
+	"seq", "ordinal", "ledger_offset", "activated_offset", "node_id", "activated_node_id", "kind", "contract_id",
+	"interface_id", "synchronizer_id", "origin",
 }
 
-// same reports whether two values are the same JSON: text, number as it is written, boolean or nil, or an array or object of such.
-// Values of other types may still be equal JSON.
+// same reports whether two values are the same JSON: text, number as it is written, boolean or nil, or an array or
+// object of such. Values of other types may still be equal JSON.
 func same(a, b any) bool {
 	switch a := a.(type) {
 	case nil, string, json.Number, bool:
@@ -150,6 +153,7 @@ func diffRelation(out *strings.Builder, relation string, want, got []Row) {
 		}
 	}
 	if shown > mostDifferences {
-		fmt.Fprintf(out, "%s: and %d more differences (%d rows wanted, %d there)\n", relation, shown-mostDifferences, len(want), len(got))
+		fmt.Fprintf(out, "%s: and %d more differences (%d rows wanted, %d there)\n", relation, shown-mostDifferences,
+			len(want), len(got))
 	}
 }

@@ -45,8 +45,8 @@ func activatedBefore(a, b Row) bool {
 		cmp.Compare(at(a, "activated_node_id"), at(b, "activated_node_id"))) < 0
 }
 
-// holding returns the row of an active contract, or nil if it is no holding. An amulet without payload and view has a row
-// without details.
+// holding returns the row of an active contract, or nil if it is no holding. An amulet without payload and view has a
+// row without details.
 func (t *truth) holding(n int32, active Row) Row {
 	c := &t.contracts[n]
 	amulet := c.kind/2 == templateAmulet || c.kind/2 == templateLockedAmulet
@@ -56,11 +56,14 @@ func (t *truth) holding(n int32, active Row) Row {
 		return nil
 	}
 	r := Row{
-		"owner": nil, "instrument": nil, "instrument_admin": nil, "amount": nil, "locked": nil, "locked_until": nil, "lock_holders": nil,
-		"contract_id": active["contract_id"], "created_at": active["created_at"], "activated_offset": active["activated_offset"],
-		"created_round": nil, "holding_fee_rate": nil, "admin_signed": false, "synchronizer_id": active["synchronizer_id"],
+		"owner": nil, "instrument": nil, "instrument_admin": nil, "amount": nil, "locked": nil, "locked_until": nil,
+		"lock_holders": nil,
+		"contract_id":  active["contract_id"], "created_at": active["created_at"],
+		"activated_offset": active["activated_offset"],
+		"created_round":    nil, "holding_fee_rate": nil, "admin_signed": false, "synchronizer_id": active["synchronizer_id"],
 		"unread_amount":     nil,
-		"activated_node_id": active["activated_node_id"], "template_id": active["template_id"], "package_id": active["package_id"],
+		"activated_node_id": active["activated_node_id"], "template_id": active["template_id"],
+		"package_id":   active["package_id"],
 		"package_name": active["package_name"], "module_name": active["module_name"], "entity_name": active["entity_name"],
 	}
 	if !viewed && !s.arguments {
@@ -101,7 +104,8 @@ func holdingTotals(holdings []Row) []Row {
 		t := totals[key]
 		if t == nil {
 			t = &total{all: new(big.Rat), locked: new(big.Rat), row: Row{
-				"owner": h["owner"], "instrument": h["instrument"], "instrument_admin": h["instrument_admin"], "admin_signed": h["admin_signed"],
+				"owner": h["owner"], "instrument": h["instrument"], "instrument_admin": h["instrument_admin"],
+				"admin_signed": h["admin_signed"],
 			}}
 			totals[key] = t
 			order = append(order, key)

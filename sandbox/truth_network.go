@@ -9,25 +9,30 @@ import (
 
 // servedOfNetworks are the columns that a network's service says something of. All others are NULL.
 var servedOfNetworks = map[string][]string{
-	"updates": strings.Fields("ledger_offset update_id kind synchronizer_id record_time effective_at workflow_id external_transaction_hash"),
-	"created_events": strings.Fields(`ledger_offset node_id origin contract_id template_id package_id package_name module_name entity_name payload
+	"updates": strings.Fields("ledger_offset update_id kind synchronizer_id record_time effective_at workflow_id " +
+		"external_transaction_hash"),
+	"created_events": strings.Fields(
+		`ledger_offset node_id origin contract_id template_id package_id package_name module_name entity_name payload
 		signatories observers created_at workflow_id update_id synchronizer_id record_time`),
-	"archived_events": strings.Fields(`ledger_offset node_id contract_id template_id package_id package_name module_name entity_name choice
+	"archived_events": strings.Fields(
+		`ledger_offset node_id contract_id template_id package_id package_name module_name entity_name choice
 		acting_parties update_id synchronizer_id record_time`),
-	"exercised_events": strings.Fields(`ledger_offset node_id contract_id template_id package_id package_name module_name entity_name interface_id
+	"exercised_events": strings.Fields(
+		`ledger_offset node_id contract_id template_id package_id package_name module_name entity_name interface_id
 		choice choice_argument exercise_result acting_parties consuming last_descendant_node_id update_id synchronizer_id record_time`),
-	"reassignments": strings.Fields(`ledger_offset node_id kind contract_id template_id package_name module_name entity_name reassignment_id
+	"reassignments": strings.Fields(
+		`ledger_offset node_id kind contract_id template_id package_name module_name entity_name reassignment_id
 		source_synchronizer_id target_synchronizer_id submitter reassignment_counter update_id synchronizer_id record_time`),
 }
 
-// NetworkTruth returns what the relations of a schema pair must hold after a database has indexed every update that the service shows
-// of the network, in the form of [Ledger.Truth].
+// NetworkTruth returns what the relations of a schema pair must hold after a database has indexed every update that the
+// service shows of the network, in the form of [Ledger.Truth].
 func (s *Scan) NetworkTruth() map[string][]Row {
 	return s.networkTruth(0, 0)
 }
 
-// NetworkTruthFromSnapshot is NetworkTruth of a database that took the snapshot of a migration at a record time, and then indexed the
-// updates. It is that of [Ledger.TruthFromSnapshot].
+// NetworkTruthFromSnapshot is NetworkTruth of a database that took the snapshot of a migration at a record time, and
+// then indexed the updates. It is that of [Ledger.TruthFromSnapshot].
 func (s *Scan) NetworkTruthFromSnapshot(migration int64, at time.Time) map[string][]Row {
 	return s.networkTruth(migration, at.UnixMicro())
 }
@@ -46,8 +51,8 @@ func (s *Scan) networkTruth(migration, at int64) map[string][]Row {
 	return t.finish()
 }
 
-// networkCarried leaves of what was active only what a snapshot says of it. Of its updates that is the workflow id, and where a contract
-// that had moved was created is not known.
+// networkCarried leaves of what was active only what a snapshot says of it. Of its updates that is the workflow id, and
+// where a contract that had moved was created is not known.
 func (t *truth) networkCarried() {
 	carried := map[[2]any]bool{}
 	for s, row := range t.active {
@@ -84,7 +89,8 @@ func (t *truth) networkUpdates(v *networkView, from, to int) {
 // offset returns the offset of update i: 52 bits for the microseconds, with the migration above them.
 func (v *networkView) offset(i int) int64 { return v.migration(i)<<52 + v.updates[i].record }
 
-// change changes columns of the row that was added last to a relation, takes out what a network's service does not send, and returns it.
+// change changes columns of the row that was added last to a relation, takes out what a network's service does not
+// send, and returns it.
 func (t *truth) change(relation string, columns Row) Row {
 	rows := t.rows[relation]
 	row := rows[len(rows)-1]
@@ -144,8 +150,10 @@ func (t *truth) networkExercised(on facts, columns Row, e *networkNode, v *netwo
 	argument, result := v.values(i, e)
 	packageName, packageID, module, entity := e.as.name()
 	r := on.with(Row{
-		"contract_id": e.as.contract, "template_id": packageID + ":" + module + ":" + entity, "package_id": packageID, "package_name": packageName,
-		"module_name": module, "entity_name": entity, "interface_id": nil, "choice": e.as.choice, "choice_argument": value(argument),
+		"contract_id": e.as.contract, "template_id": packageID + ":" + module + ":" + entity, "package_id": packageID,
+		"package_name": packageName,
+		"module_name":  module, "entity_name": entity, "interface_id": nil, "choice": e.as.choice,
+		"choice_argument": value(argument),
 		"exercise_result": value(result), "acting_parties": t.texts([]uint16{e.as.actor}), "consuming": e.as.consuming,
 		"last_descendant_node_id": number(e.last), "witness_parties": nil, "acs_delta": nil, "implemented_interfaces": nil,
 	})

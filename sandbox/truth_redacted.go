@@ -12,14 +12,16 @@ var content = map[string][]string{
 	"active_contracts": {"payload", "contract_key"},
 	"exercised_events": {"choice_argument", "exercise_result"},
 	"interface_views":  {"view_value", "status_message", "status_details"},
-	"holdings":         {"owner", "instrument", "instrument_admin", "amount", "locked", "locked_until", "lock_holders", "created_round", "holding_fee_rate"},
-	"transfers":        {"description"},
+	"holdings": {"owner", "instrument", "instrument_admin", "amount", "locked", "locked_until", "lock_holders",
+		"created_round", "holding_fee_rate"},
+	"transfers": {"description"},
 
 	"unknown_transactions": {"raw"},
 }
 
-// Redact returns what relations must hold of which contracts and updates were redacted: the truth without their content. An amulet is still a
-// holding, of which nothing is known; anything else that is one by its interface view is none any more.
+// Redact returns what relations must hold of which contracts and updates were redacted: the truth without their
+// content. An amulet is still a holding, of which nothing is known; anything else that is one by its interface view is
+// none any more.
 func Redact(truth map[string][]Row, contracts, updates map[string]bool) map[string][]Row {
 	redacted := maps.Clone(truth)
 	for relation, columns := range content {
@@ -65,5 +67,6 @@ func concerns(row Row, contracts, updates map[string]bool) bool {
 	}
 	raw := mustJSON(row["raw"])
 	named := func(id string) bool { return strings.Contains(raw, id) }
-	return slices.ContainsFunc(slices.Collect(maps.Keys(contracts)), named) || slices.ContainsFunc(slices.Collect(maps.Keys(updates)), named)
+	return slices.ContainsFunc(slices.Collect(maps.Keys(contracts)), named) ||
+		slices.ContainsFunc(slices.Collect(maps.Keys(updates)), named)
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Of what was redacted the content is missing, of contracts and of updates, and the rest is as it was; the truth that is given stays.
+// Of what was redacted the content is missing, of contracts and of updates, and the rest is as it was; the truth that
+// is given stays.
 func TestRedact(t *testing.T) {
 	t.Parallel()
 	l := NewLedger(Options{Seed: 5, ActiveShare: 0.5})

@@ -139,7 +139,8 @@ func (t *truth) created(on facts, n int32, offset int64, node int32, s *sight, o
 func (t *truth) interfaceView(on facts, created Row, n int32, iface int) {
 	r := on.with(Row{
 		"ledger_offset": created["ledger_offset"], "node_id": created["node_id"], "contract_id": created["contract_id"],
-		"interface_id": interfaces[iface].id(), "package_name": interfaces[iface].packageName, "module_name": interfaces[iface].module,
+		"interface_id": interfaces[iface].id(), "package_name": interfaces[iface].packageName,
+		"module_name": interfaces[iface].module,
 		"entity_name": interfaces[iface].entity, "view_value": nil, "status_code": number(0), "status_message": "",
 		"status_details": []any{}, "implementation_package_id": nil,
 	})
@@ -157,9 +158,11 @@ func (t *truth) interfaceView(on facts, created Row, n int32, iface int) {
 
 func (t *truth) archived(on facts, u *update, e *event, s *sight) {
 	r := on.with(e.served.columns(Row{
-		"ledger_offset": number(u.offset), "node_id": number(e.node), "contract_id": string(t.contractID(nil, e.contract)), "package_id": e.served.packageID(),
-		"choice": nil, "acting_parties": nil,
-		"witness_parties": t.texts(s.shown.list()), "acs_delta": s.acs, "implemented_interfaces": e.served.interfaceIDs(s.views),
+		"ledger_offset": number(u.offset), "node_id": number(e.node), "contract_id": string(t.contractID(nil, e.contract)),
+		"package_id": e.served.packageID(),
+		"choice":     nil, "acting_parties": nil,
+		"witness_parties": t.texts(s.shown.list()), "acs_delta": s.acs, "implemented_interfaces": e.served.interfaceIDs(
+			s.views),
 	}))
 	if t.filter.effects {
 		r["choice"], r["acting_parties"] = e.served.template().choices[e.choice].name, t.texts([]uint16{e.actor})
@@ -170,7 +173,8 @@ func (t *truth) archived(on facts, u *update, e *event, s *sight) {
 func (t *truth) exercised(on facts, i int, u *update, e *event, s *sight) {
 	ch := e.served.template().choices[e.choice]
 	r := on.with(e.served.columns(Row{
-		"ledger_offset": number(u.offset), "node_id": number(e.node), "contract_id": string(t.contractID(nil, e.contract)), "package_id": e.served.packageID(),
+		"ledger_offset": number(u.offset), "node_id": number(e.node), "contract_id": string(t.contractID(nil, e.contract)),
+		"package_id":   e.served.packageID(),
 		"interface_id": nil, "choice": ch.name, "choice_argument": value(t.appendChoiceArgument(nil, i, e)),
 		"exercise_result": value(t.appendExerciseResult(nil, i, e)), "acting_parties": t.texts([]uint16{e.actor}),
 		"consuming": ch.consuming, "last_descendant_node_id": number(e.last), "witness_parties": t.texts(s.shown.list()),

@@ -7,11 +7,12 @@ import (
 	"slices"
 )
 
-// TokenEvents returns what ledger.token_events must hold, of the parties that are hosted here, after a database has indexed every update from
-// genesis to an offset in a scope with exercises. They come from the ledger's decisions: a movement that an exercise begins is one
-// event for each owner, and every other change of a holding is one for itself.
+// TokenEvents returns what ledger.token_events must hold, of the parties that are hosted here, after a database has
+// indexed every update from genesis to an offset in a scope with exercises. They come from the ledger's decisions: a
+// movement that an exercise begins is one event for each owner, and every other change of a holding is one for itself.
 func (l *Ledger) TokenEvents(scope Scope, upTo int64) []Row {
-	t := &tokenTruth{truth: l.newTruth(scope), known: map[int32]bool{}, active: map[int32]int{}, archived: map[int32]bool{}}
+	t := &tokenTruth{truth: l.newTruth(scope), known: map[int32]bool{}, active: map[int32]int{},
+		archived: map[int32]bool{}}
 	for i := range t.after(upTo) {
 		switch u := &t.view.updates[i]; u.kind {
 		case kindTransaction:
@@ -42,18 +43,23 @@ func (l *Ledger) TransferInstructions(scope Scope, upTo int64) []Row {
 			if e.choice < 0 {
 				id := string(t.contractID(nil, e.contract))
 				rows[e.contract] = Row{
-					"contract_id": id, "transfer_id": id, "pending": true, "status": "pending", "sender": t.parties[c.parties[1]], "receiver": t.parties[c.parties[2]],
+					"contract_id": id, "transfer_id": id, "pending": true, "status": "pending", "sender": t.parties[c.parties[1]],
+					"receiver":   t.parties[c.parties[2]],
 					"instrument": amuletName, "instrument_admin": t.parties[t.dso], "admin_signed": true, "amount": decimal(c.amount),
-					"execute_before": instant(u.effective() + 86_400_000_000), "created_offset": number(u.offset), "created_node_id": number(e.node),
-					"choice": nil, "ended_offset": nil, "ended_node_id": nil, "ended_at": nil, "requested_at": instant(u.effective()), "created_at": instant(u.effective()),
+					"execute_before": instant(u.effective() + 86_400_000_000), "created_offset": number(u.offset),
+					"created_node_id": number(e.node),
+					"choice":          nil, "ended_offset": nil, "ended_node_id": nil, "ended_at": nil,
+					"requested_at": instant(u.effective()), "created_at": instant(u.effective()),
 					"reason": nil, "waits_for": nil, "next_contract_id": nil,
 				}
 				order = append(order, e.contract)
 			} else if r := rows[e.contract]; r != nil {
 				choice := e.served.template().choices[e.choice].name
-				r["pending"], r["choice"], r["ended_offset"], r["ended_node_id"], r["ended_at"] = false, choice, number(u.offset), number(e.node), instant(u.record)
+				r["pending"], r["choice"], r["ended_offset"], r["ended_node_id"], r["ended_at"] = false, choice, number(u.offset),
+					number(e.node), instant(u.record)
 				r["status"] = map[string]string{
-					"TransferInstruction_Accept": "completed", "TransferInstruction_Withdraw": "withdrawn", "TransferInstruction_Reject": "rejected",
+					"TransferInstruction_Accept": "completed", "TransferInstruction_Withdraw": "withdrawn",
+					"TransferInstruction_Reject": "rejected",
 				}[choice]
 			}
 		}
@@ -115,7 +121,8 @@ func (t *tokenTruth) holdingOf(n int32) (h holdingView, ok bool) {
 	c := &t.contracts[n]
 	amulet := c.kind/2 == templateAmulet || c.kind/2 == templateLockedAmulet
 	seen := t.filter.transactions.any
-	if !amulet && (!c.kind.template().implements(ifaceTokenHolding) || t.viewFails(n, ifaceTokenHolding) || seen == nil || seen[c.kind].views&(1<<ifaceTokenHolding) == 0) {
+	if !amulet && (!c.kind.template().implements(ifaceTokenHolding) || t.viewFails(n, ifaceTokenHolding) || seen == nil ||
+		seen[c.kind].views&(1<<ifaceTokenHolding) == 0) {
 		return h, false
 	}
 	return t.tokenHolding(n), true
@@ -200,11 +207,13 @@ func (t *tokenTruth) reassignment(i int, u *update) {
 }
 
 // add adds a change to the event of its owner, instrument and node.
-func (t *tokenTruth) add(events []*tokenEvent, node int32, movement int, label string, h holdingView, change changeOf) []*tokenEvent {
+func (t *tokenTruth) add(events []*tokenEvent, node int32, movement int, label string, h holdingView,
+	change changeOf) []*tokenEvent {
 	c := &t.contracts[change.contract]
 	signed := slices.Contains(c.parties[:c.signatories], h.admin)
 	at := slices.IndexFunc(events, func(e *tokenEvent) bool {
-		return e.node == node && e.holding.owner == h.owner && e.holding.instrument == h.instrument && e.holding.admin == h.admin && e.signed == signed
+		return e.node == node && e.holding.owner == h.owner && e.holding.instrument == h.instrument &&
+			e.holding.admin == h.admin && e.signed == signed
 	})
 	if at < 0 {
 		at = len(events)
@@ -246,11 +255,16 @@ func (t *tokenTruth) finish(i int, u *update, events []*tokenEvent) {
 			}
 		}
 		r := Row{
-			"ledger_offset": number(u.offset), "node_id": number(e.node), "party": t.parties[e.holding.owner], "instrument": e.holding.instrument,
-			"instrument_admin": t.parties[e.holding.admin], "admin_signed": e.signed, "label": e.label, "counterparties": []any{}, "counterparty_amounts": nil,
-			"amount": exactly(e.net()), "created_amount": e.made.number(), "archived_amount": e.used.number(), "locked_amount": e.locked.number(),
-			"created_holdings": made, "archived_holdings": used, "burned_amount": nil, "minted_amount": nil, "reason": nil, "standard": nil, "choice": nil,
-			"instruction_id": nil, "meta": map[string]any{}, "legs": nil, "update_id": t.updateIDOf(i), "record_time": instant(u.record),
+			"ledger_offset": number(u.offset), "node_id": number(e.node), "party": t.parties[e.holding.owner],
+			"instrument":       e.holding.instrument,
+			"instrument_admin": t.parties[e.holding.admin], "admin_signed": e.signed, "label": e.label,
+			"counterparties": []any{}, "counterparty_amounts": nil,
+			"amount": exactly(e.net()), "created_amount": e.made.number(), "archived_amount": e.used.number(),
+			"locked_amount":    e.locked.number(),
+			"created_holdings": made, "archived_holdings": used, "burned_amount": nil, "minted_amount": nil, "reason": nil,
+			"standard": nil, "choice": nil,
+			"instruction_id": nil, "meta": map[string]any{}, "legs": nil, "update_id": t.updateIDOf(i),
+			"record_time": instant(u.record),
 		}
 		if e.movement >= 0 {
 			t.explained(r, e, events)

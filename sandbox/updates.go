@@ -44,7 +44,8 @@ func (s *Server) updates(w http.ResponseWriter, r *http.Request) {
 	s.updateList(w, r, (*decoder).updateFormatOf)
 }
 
-func (s *Server) updateList(w http.ResponseWriter, r *http.Request, formatOf func(*decoder, object) (*updateFormat, *cantonError)) {
+func (s *Server) updateList(w http.ResponseWriter, r *http.Request, formatOf func(*decoder, object) (*updateFormat,
+	*cantonError)) {
 	l, ok := s.newList(w, r)
 	if !ok {
 		return
@@ -109,7 +110,8 @@ const firstCheckpoint = 450 * time.Millisecond
 // follow reads on from an offset, waiting for new updates, until the list is full or
 // nothing has come for the idle time. It is not complete if the request ended before,
 // and refused if its user may no longer read.
-func (s *Server) follow(l *list, r *http.Request, h reading, begin int64, f *updateFilter) (complete bool, refused *cantonError) {
+func (s *Server) follow(l *list, r *http.Request, h reading, begin int64,
+	f *updateFilter) (complete bool, refused *cantonError) {
 	reader := callerOf(r)
 	idle := s.opts.IdleTimeout
 	if l.idle > 0 {
@@ -166,9 +168,9 @@ func (s *Server) follow(l *list, r *http.Request, h reading, begin int64, f *upd
 	}
 }
 
-// madeCheckpoint returns the offset of the last OffsetCheckpoint, which all reads share. A new one is made at a reading's
-// end when it is due. A participant sends it before the first update of a read that begins at this offset, so such a read
-// for one element returns only the checkpoint until the next one is made.
+// madeCheckpoint returns the offset of the last OffsetCheckpoint, which all reads share. A new one is made at a
+// reading's end when it is due. A participant sends it before the first update of a read that begins at this offset, so
+// such a read for one element returns only the checkpoint until the next one is made.
 func (s *Server) madeCheckpoint(h reading) int64 {
 	s.making.Lock()
 	defer s.making.Unlock()
@@ -178,8 +180,8 @@ func (s *Server) madeCheckpoint(h reading) int64 {
 	return s.made
 }
 
-// addCheckpoint adds an OffsetCheckpoint: everything up to an offset, n updates, has been delivered. Record times advance
-// even if offsets do not.
+// addCheckpoint adds an OffsetCheckpoint: everything up to an offset, n updates, has been delivered. Record times
+// advance even if offsets do not.
 func (s *Server) addCheckpoint(l *list, h reading, offset int64, updates int) {
 	if offset == 0 {
 		return

@@ -61,7 +61,8 @@ func known(u User) knownUser {
 
 // has reports whether the user has a right, or one that implies it.
 func (u knownUser) has(right Right) bool {
-	return u.rights[right] || right.kind == "CanReadAs" && (u.rights[CanActAs(right.party)] || u.rights[CanReadAsAnyParty()])
+	return u.rights[right] || right.kind == "CanReadAs" && (u.rights[CanActAs(right.party)] ||
+		u.rights[CanReadAsAnyParty()])
 }
 
 // authenticatedUser implements GET /v2/authenticated-user.

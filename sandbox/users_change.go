@@ -41,7 +41,8 @@ func (s *Server) createUser(w http.ResponseWriter, r *http.Request) {
 	case !isUserID(u.ID):
 		writeError(w, malformedUserID(u.ID))
 	case u.ID == adminUser.ID || !callerOf(r).authority.createUser(u):
-		writeError(w, refuse(10, "USER_ALREADY_EXISTS", "creating user failed, as user \"%s\" already exists", u.ID).about("USER", u.ID))
+		writeError(w, refuse(10, "USER_ALREADY_EXISTS", "creating user failed, as user \"%s\" already exists",
+			u.ID).about("USER", u.ID))
 	default:
 		writeValue(w, map[string]any{"user": s.shownUser(u)})
 	}

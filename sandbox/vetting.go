@@ -121,15 +121,18 @@ func newVettings(w *world) *vettings {
 		"bank-2", "trade-1", "registry-1", "splice-amulet-1", "splice-amulet-2",
 	}
 	global, private := w.synchronizers[0], w.synchronizers[1]
-	v.set(Vetting{Synchronizer: global, Participant: w.participant, Serial: 7, Packages: append(unbounded(append(base, "foreign-1")...),
-		Vetted{PackageID: packageID("bank-1"), ValidUntil: at(2030, 0)},
-		Vetted{PackageID: packageID("trade-2"), ValidFrom: at(2026, 1), ValidUntil: at(2031, 500_000)},
-	)})
-	v.set(Vetting{Synchronizer: private, Participant: w.participant, Serial: 2, Packages: append(unbounded(append(base, "bank-1")...),
-		Vetted{PackageID: packageID("trade-2"), ValidFrom: at(2025, 0)},
-	)})
+	v.set(Vetting{Synchronizer: global, Participant: w.participant, Serial: 7,
+		Packages: append(unbounded(append(base, "foreign-1")...),
+			Vetted{PackageID: packageID("bank-1"), ValidUntil: at(2030, 0)},
+			Vetted{PackageID: packageID("trade-2"), ValidFrom: at(2026, 1), ValidUntil: at(2031, 500_000)},
+		)})
+	v.set(Vetting{Synchronizer: private, Participant: w.participant, Serial: 2,
+		Packages: append(unbounded(append(base, "bank-1")...),
+			Vetted{PackageID: packageID("trade-2"), ValidFrom: at(2025, 0)},
+		)})
 	v.set(Vetting{Synchronizer: global, Participant: w.other, Serial: 4, Packages: unbounded(
 		"daml-prim-1", "daml-stdlib-1", "bank-api-1", "bank-1", "bank-2", "foreign-1", "foreign-2")})
-	v.set(Vetting{Synchronizer: private, Participant: w.other, Serial: 1, Packages: unbounded("daml-prim-1", "registry-1")})
+	v.set(Vetting{Synchronizer: private, Participant: w.other, Serial: 1, Packages: unbounded("daml-prim-1",
+		"registry-1")})
 	return v
 }

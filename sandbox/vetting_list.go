@@ -22,8 +22,10 @@ func (d *decoder) vettingQuery(body object) vettingQuery {
 	packages := d.object(body["packageMetadataFilter"], "packageMetadataFilter")
 	topology := d.object(body["topologyStateFilter"], "topologyStateFilter")
 	return vettingQuery{
-		packages: texts(packages["packageIds"], "packageIds"), prefixes: texts(packages["packageNamePrefixes"], "packageNamePrefixes"),
-		participants: texts(topology["participantIds"], "participantIds"), synchronizers: texts(topology["synchronizerIds"], "synchronizerIds"),
+		packages: texts(packages["packageIds"], "packageIds"), prefixes: texts(packages["packageNamePrefixes"],
+			"packageNamePrefixes"),
+		participants: texts(topology["participantIds"], "participantIds"), synchronizers: texts(topology["synchronizerIds"],
+			"synchronizerIds"),
 		token: decode[string](d, body["pageToken"], "pageToken"), size: decode[int32](d, body["pageSize"], "pageSize"),
 	}
 }
@@ -65,7 +67,8 @@ func (s *Server) listVetting(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, id := range q.synchronizers {
 		if !slices.Contains(s.history.names().synchronizers, id) {
-			refused = refuse(11, "TOPOLOGY_STORE_NOT_FOUND", "No active synchronizer found for %s.", id).with("synchronizerId", id)
+			refused = refuse(11, "TOPOLOGY_STORE_NOT_FOUND", "No active synchronizer found for %s.", id).with("synchronizerId",
+				id)
 		}
 	}
 	if !accepted(w, &d, refused) {

@@ -27,27 +27,40 @@ type Package struct {
 // of the templates there is one for every way in which vetting can fail.
 var knownPackages = newPackageSet([]Package{
 	{ID: packageID("daml-prim-1"), Name: "daml-prim", Version: "3.4.0", Utility: true},
-	{ID: packageID("daml-stdlib-1"), Name: "daml-stdlib", Version: "3.4.0", Utility: true, Dependencies: packageIDs("daml-prim-1")},
+	{ID: packageID("daml-stdlib-1"), Name: "daml-stdlib", Version: "3.4.0", Utility: true,
+		Dependencies: packageIDs("daml-prim-1")},
 	{ID: packageID("time-types-1"), Name: "daml-stdlib-DA-Time-Types", Version: "1.0.0", Utility: true},
-	{ID: packageID("bank-api-1"), Name: "bank-api", Version: "1.0.0", Dependencies: packageIDs("daml-prim-1", "daml-stdlib-1")},
-	{ID: packageID("trade-api-1"), Name: "trade-api", Version: "1.0.0", Dependencies: packageIDs("daml-prim-1", "daml-stdlib-1")},
-	{ID: packageID("splice-api-token-holding-v1-1"), Name: "splice-api-token-holding-v1", Version: "1.0.0", Dependencies: packageIDs("daml-prim-1", "daml-stdlib-1")},
-	{ID: packageID("bank-1"), Name: "bank", Version: "1.9.0", Dependencies: packageIDs("daml-prim-1", "daml-stdlib-1", "bank-api-1", "splice-api-token-holding-v1-1")},
-	{ID: packageID("bank-2"), Name: "bank", Version: "1.10.0", Dependencies: packageIDs("daml-prim-1", "daml-stdlib-1", "bank-api-1", "splice-api-token-holding-v1-1")},
-	{ID: packageID("trade-1"), Name: "trade", Version: "1.0.0", Dependencies: packageIDs("daml-prim-1", "time-types-1", "trade-api-1")},
-	{ID: packageID("trade-2"), Name: "trade", Version: "1.1.0", Dependencies: packageIDs("daml-prim-1", "time-types-1", "trade-api-1")},
+	{ID: packageID("bank-api-1"), Name: "bank-api", Version: "1.0.0", Dependencies: packageIDs("daml-prim-1",
+		"daml-stdlib-1")},
+	{ID: packageID("trade-api-1"), Name: "trade-api", Version: "1.0.0", Dependencies: packageIDs("daml-prim-1",
+		"daml-stdlib-1")},
+	{ID: packageID("splice-api-token-holding-v1-1"), Name: "splice-api-token-holding-v1", Version: "1.0.0",
+		Dependencies: packageIDs("daml-prim-1", "daml-stdlib-1")},
+	{ID: packageID("bank-1"), Name: "bank", Version: "1.9.0", Dependencies: packageIDs("daml-prim-1", "daml-stdlib-1",
+		"bank-api-1", "splice-api-token-holding-v1-1")},
+	{ID: packageID("bank-2"), Name: "bank", Version: "1.10.0", Dependencies: packageIDs("daml-prim-1", "daml-stdlib-1",
+		"bank-api-1", "splice-api-token-holding-v1-1")},
+	{ID: packageID("trade-1"), Name: "trade", Version: "1.0.0", Dependencies: packageIDs("daml-prim-1", "time-types-1",
+		"trade-api-1")},
+	{ID: packageID("trade-2"), Name: "trade", Version: "1.1.0", Dependencies: packageIDs("daml-prim-1", "time-types-1",
+		"trade-api-1")},
 	{ID: packageID("registry-1"), Name: "registry", Version: "1.0.0", Dependencies: packageIDs("daml-prim-1")},
-	{ID: packageID("splice-amulet-1"), Name: "splice-amulet", Version: "0.1.15", Dependencies: packageIDs("daml-prim-1", "splice-api-token-holding-v1-1")},
-	{ID: packageID("splice-amulet-2"), Name: "splice-amulet", Version: "0.1.16", Dependencies: packageIDs("daml-prim-1", "splice-api-token-holding-v1-1")},
+	{ID: packageID("splice-amulet-1"), Name: "splice-amulet", Version: "0.1.15", Dependencies: packageIDs("daml-prim-1",
+		"splice-api-token-holding-v1-1")},
+	{ID: packageID("splice-amulet-2"), Name: "splice-amulet", Version: "0.1.16", Dependencies: packageIDs("daml-prim-1",
+		"splice-api-token-holding-v1-1")},
 
 	// Utility packages may share name and version.
 	{ID: packageID("daml-prim-2"), Name: "daml-prim", Version: "3.4.0", Utility: true},
 	// No valid upgrade, and a second package of the same name and version.
-	{ID: packageID("bank-3"), Name: "bank", Version: "2.0.0", Breaks: true, Dependencies: packageIDs("daml-prim-1", "bank-api-1")},
-	{ID: packageID("trade-2-fork"), Name: "trade", Version: "1.1.0", Dependencies: packageIDs("daml-prim-1", "trade-api-1")},
+	{ID: packageID("bank-3"), Name: "bank", Version: "2.0.0", Breaks: true, Dependencies: packageIDs("daml-prim-1",
+		"bank-api-1")},
+	{ID: packageID("trade-2-fork"), Name: "trade", Version: "1.1.0", Dependencies: packageIDs("daml-prim-1",
+		"trade-api-1")},
 	// Uploaded and not vetted, with a dependency of which the same is true.
 	{ID: packageID("audit-api-1"), Name: "audit-api", Version: "1.0.0", Dependencies: packageIDs("daml-prim-1")},
-	{ID: packageID("audit-1"), Name: "audit", Version: "1.0.0", Dependencies: packageIDs("daml-prim-1", "audit-api-1", "bank-api-1")},
+	{ID: packageID("audit-1"), Name: "audit", Version: "1.0.0", Dependencies: packageIDs("daml-prim-1", "audit-api-1",
+		"bank-api-1")},
 	// Uploaded without its dependency.
 	{ID: packageID("orphan-1"), Name: "orphan", Version: "0.9.0", Dependencies: packageIDs("daml-prim-1", "lost-1")},
 }, packageIDs("lost-1", "foreign-1", "foreign-2"), payloads)
@@ -145,7 +158,8 @@ func (r packageRef) malformed() *cantonError {
 	case r.version != "" && !isVersion(r.version):
 		return malformed("ValueConversionError(package_version,%q is not a package version)", r.version)
 	case r.id == "" && r.name == "", r.id != "" && (r.name == "") != (r.version == ""):
-		return malformed("InvariantViolation(Some(package_name),Either package_id must be set, or package_name and package_version must be set, or all three must be set.)")
+		return malformed("InvariantViolation(Some(package_name),Either package_id must be set, or package_name and " +
+			"package_version must be set, or all three must be set.)")
 	}
 	return nil
 }

@@ -43,7 +43,8 @@ func (d *decoder) vettingRequest(body object) (r vettingRequest) {
 	case "NoPrior":
 		r.serial.given = true
 	case "Prior":
-		r.serial = expectedSerial{given: true, prior: decode[int32](d, d.object(value, serial)["value"], serial+".Prior.value")}
+		r.serial = expectedSerial{given: true, prior: decode[int32](d, d.object(value, serial)["value"],
+			serial+".Prior.value")}
 		if r.serial.prior == 0 {
 			r.serial.prior = -1 // not NoPrior, and refused as all that is not positive
 		}
@@ -58,7 +59,8 @@ func (d *decoder) vettingRequest(body object) (r vettingRequest) {
 			r.allowUnvetted = true
 		case forceFlagPrefix + "UNSPECIFIED":
 		default:
-			d.fail("updateVettedPackagesForceFlags", fmt.Errorf("'%s' is not a member of enum UpdateVettedPackagesForceFlag", flag))
+			d.fail("updateVettedPackagesForceFlags", fmt.Errorf("'%s' is not a member of enum UpdateVettedPackagesForceFlag",
+				flag))
 		}
 	}
 	return r

@@ -13,7 +13,8 @@ func (s *packageSet) check(before, after []Vetted, req *vettingRequest) *cantonE
 	for _, p := range after {
 		if p.ValidFrom != nil && p.ValidUntil != nil && !p.ValidFrom.Before(*p.ValidUntil) {
 			return refuse(8, "TOPOLOGY_INVALID_MAPPING",
-				"The topology transaction was rejected due to an invalid mapping: packages with empty validity period: %s", p.PackageID)
+				"The topology transaction was rejected due to an invalid mapping: packages with empty validity period: %s",
+				p.PackageID)
 		}
 	}
 	next, added, removed := compareVetted(before, after)
@@ -96,14 +97,16 @@ func (s *packageSet) checkUpgrades(touched []*Package, next []string) *cantonErr
 func checkLineage(lineage []*Package) *cantonError {
 	for i := 1; i < len(lineage); i++ {
 		if old, p := lineage[i-1], lineage[i]; old.Version == p.Version {
-			return refuse(8, "KNOWN_PACKAGE_VERSION", "Tried to vet two packages with the same name and version: %s and %s.", old.label(), p.label()).
+			return refuse(8, "KNOWN_PACKAGE_VERSION", "Tried to vet two packages with the same name and version: %s and %s.",
+				old.label(), p.label()).
 				with("firstPackage", old.label()).with("secondPackage", p.label())
 		}
 	}
 	for i := 1; i < len(lineage); i++ {
 		if old, p := lineage[i-1], lineage[i]; p.Breaks {
 			const reason = "The upgraded template has changed the types of some of its original fields."
-			return refuse(8, "NOT_VALID_UPGRADE_PACKAGE", "Upgrade checks indicate that %s cannot be an upgrade of %s. Reason: %s", p.label(), old.label(), reason).
+			return refuse(8, "NOT_VALID_UPGRADE_PACKAGE",
+				"Upgrade checks indicate that %s cannot be an upgrade of %s. Reason: %s", p.label(), old.label(), reason).
 				with("oldPackage", old.label()).with("newPackage", p.label()).with("upgradeError", reason)
 		}
 	}

@@ -46,7 +46,8 @@ func (s *Server) vettingSynchronizer(asked string) (string, *cantonError) {
 	switch {
 	case asked != "" && !slices.Contains(connected, asked):
 		return "", refuse(9, "PACKAGE_SERVICE_NOT_CONNECTED_TO_SYNCHRONIZER",
-			"Cannot upload a dar because the participant is not connected to synchronizer '%s'.", asked).with("synchronizerId", asked)
+			"Cannot upload a dar because the participant is not connected to synchronizer '%s'.", asked).with("synchronizerId",
+			asked)
 	case asked != "":
 		return asked, nil
 	case len(connected) == 1:
@@ -102,7 +103,8 @@ func (e expectedSerial) check(current int32) *cantonError {
 		return fmt.Sprintf("Some(%d)", serial)
 	}
 	actual, expected := option(current), option(e.prior)
-	return refuse(9, "TOPOLOGY_SERIAL_MISMATCH", "The provided serial %s did not match the expected serial %s.", actual, expected).
+	return refuse(9, "TOPOLOGY_SERIAL_MISMATCH", "The provided serial %s did not match the expected serial %s.", actual,
+		expected).
 		with("actual", actual).with("expected", expected)
 }
 

@@ -57,8 +57,8 @@ type digest [sha256.Size]byte
 // String writes a digest in base64, as services do.
 func (d digest) String() string { return base64.StdEncoding.EncodeToString(d[:]) }
 
-// sum returns the digest of a file. Services send it in base64. A list that was written by hand may have the hexadecimal digits that
-// sha256sum prints.
+// sum returns the digest of a file. Services send it in base64. A list that was written by hand may have the
+// hexadecimal digits that sha256sum prints.
 func (r *bulkRef) sum() (d digest, err error) {
 	var sum []byte
 	if len(r.Digest) == hex.EncodedLen(len(d)) {
@@ -72,8 +72,8 @@ func (r *bulkRef) sum() (d digest, err error) {
 	return d, nil
 }
 
-// key returns the key of a file: folder and name. The key is requested from the service itself, whatever host the URL names, so that no
-// token is sent elsewhere.
+// key returns the key of a file: folder and name. The key is requested from the service itself, whatever host the URL
+// names, so that no token is sent elsewhere.
 func (r *bulkRef) key() (string, error) {
 	address, err := url.Parse(r.URL)
 	if err != nil {
@@ -94,14 +94,15 @@ func (r *bulkRef) parse() (key string, sum digest, err error) {
 	return key, sum, err
 }
 
-// DownloadFiles downloads the bulk files of updates that the service has now into a folder, and writes the list that [OpenFiles] needs. With
-// snapshotUpTo it downloads those of the newest snapshot up to that offset too, of which it has all updates. It does not download files
-// again that are in the folder. A file gets its name when its digest was checked. got, if set, is called after each file with the number
-// of files that are there, and the number of all.
+// DownloadFiles downloads the bulk files of updates that the service has now into a folder, and writes the list that
+// [OpenFiles] needs. With snapshotUpTo it downloads those of the newest snapshot up to that offset too, of which it has
+// all updates. It does not download files again that are in the folder. A file gets its name when its digest was
+// checked. got, if set, is called after each file with the number of files that are there, and the number of all.
 //
-// Errors: a *ledger.Problem where the service has no bulk files, another network's are in the folder, or a digest has changed; an *Error,
-// which may be tried again, for the rest.
-func (u *Updates) DownloadFiles(ctx context.Context, folder string, snapshotUpTo *ledger.Offset, got func(n, of int)) error {
+// Errors: a *ledger.Problem where the service has no bulk files, another network's are in the folder, or a digest has
+// changed; an *Error, which may be tried again, for the rest.
+func (u *Updates) DownloadFiles(ctx context.Context, folder string, snapshotUpTo *ledger.Offset,
+	got func(n, of int)) error {
 	party, err := u.Party(ctx)
 	if err != nil {
 		return err
@@ -154,8 +155,8 @@ func (u *Updates) DownloadFiles(ctx context.Context, folder string, snapshotUpTo
 	return u.noteQuiet(ctx, folder, &list)
 }
 
-// noteQuiet notes in the list of a folder which gaps between its files have no update, as the service says: the updates on both sides of
-// one follow each other.
+// noteQuiet notes in the list of a folder which gaps between its files have no update, as the service says: the updates
+// on both sides of one follow each other.
 func (u *Updates) noteQuiet(ctx context.Context, folder string, list *fileList) error {
 	f, gaps, err := list.arrange(folder)
 	if err != nil {
@@ -206,8 +207,10 @@ func (u *Updates) checkQuiet(ctx context.Context, f *Files, g fileGap) error {
 		return nil
 	}
 	return &ledger.Problem{
-		What: fmt.Sprintf("the Scan service lists no bulk file of %s, and the update after those before it is at %s", g, placeOf(next)),
-		Do:   "read the files of another service (--scan-url); or leave --files out, and read the updates with `indexer run --scan-history=updates`",
+		What: fmt.Sprintf("the Scan service lists no bulk file of %s, and the update after those before it is at %s", g,
+			placeOf(next)),
+		Do: "read the files of another service (--scan-url); or leave --files out, and read the updates with `indexer run " +
+			"--scan-history=updates`",
 	}
 }
 
@@ -226,17 +229,20 @@ type bulkList struct {
 func (u *Updates) listFiles(ctx context.Context) (refs []bulkRef, err error) {
 	r := bulkRequest{Start: beginning, End: time.Now().UTC().Format(recordTimeForm), Size: MaxPage}
 	for {
-		page, err := u.askBulk(ctx, http.MethodPost, jsonhttp.Request{Operation: "bulk-updates", Path: pathBulkUpdates, Body: r, MaxBytes: u.client.maxBody})
+		page, err := u.askBulk(ctx, http.MethodPost, jsonhttp.Request{Operation: "bulk-updates", Path: pathBulkUpdates,
+			Body: r, MaxBytes: u.client.maxBody})
 		if errors.Is(err, ledger.ErrNotOffered) {
 			return nil, &ledger.Problem{
 				What: "the Scan service offers no bulk files (POST " + pathBulkUpdates + ")", Err: err,
-				Do: "leave --files out, and read the updates with `indexer run --scan-history=updates`; or give another service of the network",
+				Do: "leave --files out, and read the updates with `indexer run --scan-history=updates`; or give another service " +
+					"of the network",
 			}
 		}
 		if err != nil {
 			return nil, err
 		}
-		if refs = append(refs, page.Refs...); page.Token == "" || len(page.Refs) == 0 || page.Token == r.Token { // what follows is not written yet
+		// what follows is not written yet
+		if refs = append(refs, page.Refs...); page.Token == "" || len(page.Refs) == 0 || page.Token == r.Token {
 			return refs, nil
 		}
 		if len(refs) > maxObjects {
@@ -249,8 +255,8 @@ func (u *Updates) listFiles(ctx context.Context) (refs []bulkRef, err error) {
 	}
 }
 
-// listSnapshot adds the files of the newest snapshot at or below an offset to those of updates. The snapshot is not newer than the updates,
-// of which a service may have written fewer.
+// listSnapshot adds the files of the newest snapshot at or below an offset to those of updates. The snapshot is not
+// newer than the updates, of which a service may have written fewer.
 func (u *Updates) listSnapshot(ctx context.Context, updates []bulkRef, upTo ledger.Offset) ([]bulkRef, error) {
 	key, err := updates[len(updates)-1].key()
 	if err != nil {
@@ -266,12 +272,15 @@ func (u *Updates) listSnapshot(ctx context.Context, updates []bulkRef, upTo ledg
 	}
 	at := end.UTC().Format(recordTimeForm)
 	page, err := u.askBulk(ctx, http.MethodGet, jsonhttp.Request{
-		Operation: "bulk-snapshot", Path: pathBulkSnapshot, Query: url.Values{"at_or_before_record_time": {at}}, MaxBytes: u.client.maxBody,
+		Operation: "bulk-snapshot", Path: pathBulkSnapshot, Query: url.Values{"at_or_before_record_time": {at}},
+		MaxBytes: u.client.maxBody,
 	})
 	if errors.Is(err, ledger.ErrNotOffered) {
 		return nil, &ledger.Problem{
-			What: fmt.Sprintf("the Scan service has no snapshot in bulk files up to %s (GET %s)", at, pathBulkSnapshot), Err: err,
-			Do: "give a higher --at-offset or none; or seed from a snapshot without --files; or leave --active-only out to store all updates",
+			What: fmt.Sprintf("the Scan service has no snapshot in bulk files up to %s (GET %s)", at, pathBulkSnapshot),
+			Err:  err,
+			Do: "give a higher --at-offset or none; or seed from a snapshot without --files; or leave --active-only out to " +
+				"store all updates",
 		}
 	}
 	return append(updates, page.Refs...), err
@@ -281,7 +290,8 @@ func (u *Updates) listSnapshot(ctx context.Context, updates []bulkRef, upTo ledg
 func (u *Updates) askBulk(ctx context.Context, method string, asked jsonhttp.Request) (list bulkList, err error) {
 	q := purpose{method: method, path: asked.Path}
 	a, err := u.client.do(ctx, asked)
-	if refused, ok := errors.AsType[*Error](err); ok && (refused.Status == http.StatusNotImplemented || strings.Contains(refused.Message, "not configured")) {
+	if refused, ok := errors.AsType[*Error](err); ok && (refused.Status == http.StatusNotImplemented ||
+		strings.Contains(refused.Message, "not configured")) {
 		return list, fmt.Errorf("%w: %w", ledger.ErrNotOffered, err)
 	}
 	if err != nil {
@@ -304,7 +314,8 @@ func (u *Updates) downloadOnce(ctx context.Context, folder, key string, sum dige
 	}
 	return writeFile(to, func(part io.Writer) error {
 		file, got := &noted{Writer: part}, sha256.New()
-		asked := jsonhttp.Request{Operation: operation, Path: path, MaxBytes: maxObject, Binary: true, To: io.MultiWriter(file, got)}
+		asked := jsonhttp.Request{Operation: operation, Path: path, MaxBytes: maxObject, Binary: true,
+			To: io.MultiWriter(file, got)}
 		_, err := u.client.do(ctx, asked)
 		if file.err != nil {
 			return filesProblem(file.err)
@@ -332,8 +343,8 @@ func (n *noted) Write(p []byte) (int, error) {
 	return written, err
 }
 
-// removeUnfinished removes what a killed download left, where it may: a folder can have one of others, such as lost+found. Another process may be
-// writing the newer ones.
+// removeUnfinished removes what a killed download left, where it may: a folder can have one of others, such as
+// lost+found. Another process may be writing the newer ones.
 func removeUnfinished(folder string) error {
 	return filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
 		if err == nil && strings.HasPrefix(entry.Name(), unfinished) && !entry.IsDir() {

@@ -20,8 +20,8 @@ const (
 	smallBody = 1 << 20
 )
 
-// Config says how to reach the Scan service: its URL is such as https://scan.example.com/api/scan. The service itself authenticates nobody,
-// but a proxy before it may.
+// Config says how to reach the Scan service: its URL is such as https://scan.example.com/api/scan. The service itself
+// authenticates nobody, but a proxy before it may.
 type Config = jsonhttp.Config
 
 // Client reads from one Scan service. It is safe for concurrent use.
@@ -63,15 +63,15 @@ func New(cfg Config) (*Client, error) {
 // Access returns the client's credentials, for diagnosis.
 func (c *Client) Access() *access.Access { return c.access }
 
-// WasThere notes that an earlier client found the service's history. If something that is not a Scan service then answers
-// that it is missing, the error may pass.
+// WasThere notes that an earlier client found the service's history. If something that is not a Scan service then
+// answers that it is missing, the error may pass.
 func (c *Client) WasThere() {
 	c.served.Store(true)
 	c.reached.Store(true)
 }
 
-// otherMayAnswer notes that from now on another server may answer: after a request without a usable answer, with a new connection, or when one
-// has ended with a request on it.
+// otherMayAnswer notes that from now on another server may answer: after a request without a usable answer, with a new
+// connection, or when one has ended with a request on it.
 func (c *Client) otherMayAnswer() { c.changes.Add(1) }
 
 // Close closes idle connections and cancels a token request in flight.

@@ -22,8 +22,8 @@ const (
 	effectiveAhead, effectiveBehind = 2 * time.Minute, 25 * time.Hour
 )
 
-// creations holds the creations that were found of the contracts of a snapshot page. They are kept after an error, so that only the rest
-// is looked for when the page is read again.
+// creations holds the creations that were found of the contracts of a snapshot page. They are kept after an error, so
+// that only the rest is looked for when the page is read again.
 type creations struct {
 	mu    sync.Mutex
 	page  string
@@ -55,7 +55,8 @@ func (c *creations) get(of creation) (ledger.ContractEntry, bool) {
 func (c *creations) add(update *ledger.Update, of creation) error {
 	entry, ok := entryOf(update, of.contractID)
 	if !ok {
-		return &Error{Failure: jsonhttp.Unusable("snapshot", fmt.Errorf("update %s does not create contract %s", update.ID, of.contractID))}
+		return &Error{Failure: jsonhttp.Unusable("snapshot", fmt.Errorf("update %s does not create contract %s", update.ID,
+			of.contractID))}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +65,8 @@ func (c *creations) add(update *ledger.Update, of creation) error {
 }
 
 // entries returns the snapshot entries of the contracts of a page, in the same order.
-func (u *Updates) entries(ctx context.Context, migrationID int64, contracts []ledger.NetworkContract) ([]ledger.ContractEntry, error) {
+func (u *Updates) entries(ctx context.Context, migrationID int64,
+	contracts []ledger.NetworkContract) ([]ledger.ContractEntry, error) {
 	if err := retryBriefly(ctx, func() error { return u.lookUpCreations(ctx, contracts) }); err != nil {
 		return nil, err
 	}
@@ -91,8 +93,8 @@ func (u *Updates) entries(ctx context.Context, migrationID int64, contracts []le
 	return entries, nil
 }
 
-// lookUpCreations reads the updates that created contracts, if the service names them. After a failure the others are still read, but not
-// after many.
+// lookUpCreations reads the updates that created contracts, if the service names them. After a failure the others are
+// still read, but not after many.
 func (u *Updates) lookUpCreations(ctx context.Context, contracts []ledger.NetworkContract) error {
 	of := map[string][]string{} // contract ids by update id
 	for i := range contracts {
@@ -119,7 +121,8 @@ func (u *Updates) lookUpCreations(ctx context.Context, contracts []ledger.Networ
 				failures.Add(1)
 			}
 			if errors.Is(err, ledger.ErrNotFound) { // a node that lags behind
-				err = &Error{Failure: jsonhttp.Unusable("snapshot", fmt.Errorf("update %s, which created contracts of the snapshot, is not there", id))}
+				err = &Error{Failure: jsonhttp.Unusable("snapshot", fmt.Errorf("update %s, which created contracts of the "+
+					"snapshot, is not there", id))}
 			}
 			return err
 		})
@@ -156,17 +159,19 @@ func entryOf(update *ledger.Update, contractID string) (entry ledger.ContractEnt
 	return entry, true
 }
 
-// creationSearch looks for the creations of contracts from earlier migrations: the service does not name the updates that created these. It
-// reads the updates around the time of the creation. It keeps the last page, because contracts created at about the same time are in it.
+// creationSearch looks for the creations of contracts from earlier migrations: the service does not name the updates
+// that created these. It reads the updates around the time of the creation. It keeps the last page, because contracts
+// created at about the same time are in it.
 type creationSearch struct {
 	*Updates
 	after, to ledger.Offset             // of the page
 	created   map[string]*ledger.Update // of the page, by contract id
 }
 
-// find returns the update that created a contract before a migration. Its migration is the last that had begun at the time of the creation, or,
-// where the times of two overlap, one before.
-func (s *creationSearch) find(ctx context.Context, migrationID int64, c *ledger.NetworkContract) (*ledger.Update, error) {
+// find returns the update that created a contract before a migration. Its migration is the last that had begun at the
+// time of the creation, or, where the times of two overlap, one before.
+func (s *creationSearch) find(ctx context.Context, migrationID int64,
+	c *ledger.NetworkContract) (*ledger.Update, error) {
 	begun := func(at time.Time) bool { return !at.After(c.CreatedAt.Time.Add(effectiveBehind)) }
 	for earlier := migrationID; ; {
 		var err error
@@ -177,7 +182,8 @@ func (s *creationSearch) find(ctx context.Context, migrationID int64, c *ledger.
 			break
 		}
 		bound := func(by time.Duration) (ledger.Offset, error) {
-			return ledger.NetworkOffset(earlier, ledger.Time{Time: c.CreatedAt.Time.Add(by).Truncate(time.Microsecond), Valid: true})
+			return ledger.NetworkOffset(earlier, ledger.Time{Time: c.CreatedAt.Time.Add(by).Truncate(time.Microsecond),
+				Valid: true})
 		}
 		from, err := bound(-effectiveAhead)
 		if err != nil {
@@ -200,7 +206,8 @@ func (s *creationSearch) find(ctx context.Context, migrationID int64, c *ledger.
 		}
 	}
 	return nil, &ledger.Problem{
-		What: fmt.Sprintf("the snapshot has contract %s, which was created at %s in an earlier migration, and no update around that time creates it",
+		What: fmt.Sprintf("the snapshot has contract %s, which was created at %s in an earlier migration, and no update "+
+			"around that time creates it",
 			c.ContractID, c.CreatedAt.Time.Format(time.RFC3339Nano)),
 		Do: "read the updates from their beginning instead: `indexer run --scan-history=updates` with a new database",
 	}

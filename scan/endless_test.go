@@ -42,7 +42,8 @@ func framesOf(t *testing.T, text string) []byte {
 	return encoder.EncodeAll([]byte(text), nil)
 }
 
-// A file that decompresses to a line without end, or to lines without end, or wants a window larger than memory, is refused.
+// A file that decompresses to a line without end, or to lines without end, or wants a window larger than memory, is
+// refused.
 func TestTextWithoutEnd(t *testing.T) {
 	t.Parallel()
 	var ends lineEnds
@@ -96,7 +97,8 @@ func TestBulkFilesThatGrow(t *testing.T) {
 	}
 }
 
-// A service that lists bulk files without end is refused. A file is downloaded to the disk, and one without end to its limit.
+// A service that lists bulk files without end is refused. A file is downloaded to the disk, and one without end to its
+// limit.
 func TestListsAndDownloadsWithoutEnd(t *testing.T) {
 	t.Parallel()
 	pages := 0

@@ -12,8 +12,8 @@ import (
 	"ledgerindexer/internal/jsonhttp"
 )
 
-// Error is a request without a usable answer. verdict.go decides what it means and whether trying again may help, and wraps
-// it in a *ledger.Problem where it can't.
+// Error is a request without a usable answer. verdict.go decides what it means and whether trying again may help, and
+// wraps it in a *ledger.Problem where it can't.
 type Error struct {
 	jsonhttp.Failure
 	Message string // the server's sentence, from its {"error": "…"}; may be empty
@@ -43,8 +43,8 @@ func newError(operation string, a jsonhttp.Answer, err error, redact func(string
 	return e
 }
 
-// notOffered reports whether the server does not know the operation: it says so, or it refuses the request as another kind of service does,
-// such as a participant, which has another operation at the path of updates.
+// notOffered reports whether the server does not know the operation: it says so, or it refuses the request as another
+// kind of service does, such as a participant, which has another operation at the path of updates.
 func (e *Error) notOffered() bool {
 	return e.PathMissing() || e.Status == http.StatusBadRequest && e.foreign
 }
@@ -55,8 +55,8 @@ func (e *Error) aboutPageSize() bool {
 	return e.Status == http.StatusBadRequest && (strings.Contains(text, "limit") || strings.Contains(text, "page_size"))
 }
 
-// strained reports whether the server, or a proxy before it, gave up on the request or in the middle of the answer, as they
-// do when a page takes too long.
+// strained reports whether the server, or a proxy before it, gave up on the request or in the middle of the answer, as
+// they do when a page takes too long.
 func (e *Error) strained() bool {
 	switch e.Status {
 	case http.StatusGatewayTimeout:

@@ -26,12 +26,14 @@ const listName = "objects.json"
 type fileList struct {
 	Party string    `json:"dso_party_id"`
 	Refs  []bulkRef `json:"object_refs"`
-	Quiet []string  `json:"without_updates,omitempty"` // intervals without folders in which there is no update; see fileGap
+	// intervals without folders in which there is no update; see fileGap
+	Quiet []string `json:"without_updates,omitempty"`
 }
 
 // filesProblem is the error for files that can't be read or written, or are not what they should be.
 func filesProblem(err error) error {
-	return &ledger.Problem{What: "the bulk files can't be used: " + err.Error(), Err: err, Do: "see to the folder that --files names; nothing that is stored is lost, and the same command continues"}
+	return &ledger.Problem{What: "the bulk files can't be used: " + err.Error(), Err: err, Do: "see to the folder that " +
+		"--files names; nothing that is stored is lost, and the same command continues"}
 }
 
 // readList reads the list of a folder. The error is a *ledger.Problem, and wraps os.ErrNotExist where there is none.
@@ -79,8 +81,9 @@ func (l *fileList) add(folder string, refs []bulkRef) error {
 			l.Refs, known[key] = append(l.Refs, refs[i]), sum
 		case listed != sum:
 			return &ledger.Problem{
-				What: fmt.Sprintf("the Scan service says that file %s has digest %s, and the list in %s says %s", key, sum, folder, listed),
-				Do:   "find out which is right; give --files another folder to download all files again",
+				What: fmt.Sprintf("the Scan service says that file %s has digest %s, and the list in %s says %s", key, sum, folder,
+					listed),
+				Do: "find out which is right; give --files another folder to download all files again",
 			}
 		}
 	}
@@ -113,8 +116,8 @@ func (g fileGap) String() string {
 	return g.start.Format(time.RFC3339Nano) + "~" + g.end.Format(time.RFC3339Nano)
 }
 
-// OpenFiles reads the list of a folder, and checks that it has all files from the beginning of the history on, without a gap. Their contents
-// are checked when they are read, except for the last file with an update, which is checked now.
+// OpenFiles reads the list of a folder, and checks that it has all files from the beginning of the history on, without
+// a gap. Their contents are checked when they are read, except for the last file with an update, which is checked now.
 //
 // The error is a *ledger.Problem, or a *ledger.DecodeError for an update that can't be understood.
 func OpenFiles(folder string) (*Files, error) {
@@ -122,14 +125,16 @@ func OpenFiles(folder string) (*Files, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, &ledger.Problem{
 			What: fmt.Sprintf("folder %s has no %s, which lists the files with their digests", folder, listName), Err: err,
-			Do: "let `backfill network --files` download the files, with --scan-url; or write the list: {\"dso_party_id\": …, \"object_refs\": [{\"url\": …, \"digest\": …}]}, as the service lists them",
+			Do: "let `backfill network --files` download the files, with --scan-url; or write the list: {\"dso_party_id\": " +
+				"…, \"object_refs\": [{\"url\": …, \"digest\": …}]}, as the service lists them",
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	if list.Party == "" {
-		return nil, filesProblem(fmt.Errorf("%s does not say of which network they are (dso_party_id)", filepath.Join(folder, listName)))
+		return nil, filesProblem(fmt.Errorf("%s does not say of which network they are (dso_party_id)",
+			filepath.Join(folder, listName)))
 	}
 	f, gaps, err := list.arrange(folder)
 	if err != nil {
@@ -200,7 +205,8 @@ func (l *fileList) arrange(folder string) (*Files, []fileGap, error) {
 		}
 		switch start := of[0].start; {
 		case start.Before(reached):
-			return nil, nil, filesProblem(fmt.Errorf("the folder of file %s begins in the one before it, which ends at %s", of[0].key, reached.Format(time.RFC3339Nano)))
+			return nil, nil, filesProblem(fmt.Errorf("the folder of file %s begins in the one before it, which ends at %s",
+				of[0].key, reached.Format(time.RFC3339Nano)))
 		case start.After(reached):
 			gaps = append(gaps, fileGap{reached, start, i})
 		}
@@ -214,7 +220,8 @@ func arrangeFolder(of []file, kind string) error {
 	slices.SortFunc(of, func(a, b file) int { return a.number - b.number })
 	for i, one := range of {
 		if i > 0 && one.number == of[i-1].number && one.end.Equal(of[i-1].end) {
-			return filesProblem(fmt.Errorf("the list has two files of the same part of the history, %s and %s", of[i-1].key, one.key))
+			return filesProblem(fmt.Errorf("the list has two files of the same part of the history, %s and %s", of[i-1].key,
+				one.key))
 		}
 		if one.number != i || !one.end.Equal(of[0].end) {
 			return missing(fmt.Sprintf("%s/%s_%d.zstd", fileGap{start: one.start, end: of[0].end}, kind, i))
@@ -255,8 +262,8 @@ func (f *Files) check(i int) (b bounds, err error) {
 	return b, nil
 }
 
-// check reads a file whole, and checks its digest, its compression, and that it ends with a whole line: nothing is taken from a file
-// that is damaged anywhere. It returns the first and the last line.
+// check reads a file whole, and checks its digest, its compression, and that it ends with a whole line: nothing is
+// taken from a file that is damaged anywhere. It returns the first and the last line.
 func (f *file) check() (ends lineEnds, err error) {
 	source, err := os.Open(f.path)
 	if err != nil {
@@ -271,8 +278,9 @@ func (f *file) check() (ends lineEnds, err error) {
 	}
 	if got := digest(sum.Sum(nil)); got != f.digest {
 		return ends, &ledger.Problem{
-			What: fmt.Sprintf("the digest of file %s is %s, and should be %s: the file is damaged, or ends early", f.path, got, f.digest),
-			Do:   "remove the file, and download it again (`backfill network --files` with --scan-url); nothing of it was stored",
+			What: fmt.Sprintf("the digest of file %s is %s, and should be %s: the file is damaged, or ends early", f.path, got,
+				f.digest),
+			Do: "remove the file, and download it again (`backfill network --files` with --scan-url); nothing of it was stored",
 		}
 	}
 	if unreadable != nil {

@@ -21,14 +21,16 @@ const (
 	blockUpdates, blockBytes = 1000, 1 << 20
 	// longestLine is the largest update that is read, in bytes of JSON.
 	longestLine = maxBody
-	// longestText is the most that a file may hold when it is decompressed, in bytes. Services begin another file after about 128 MiB of
-	// compressed text, and JSON gets about twenty times as large.
+	// longestText is the most that a file may hold when it is decompressed, in bytes. Services begin another file after
+	// about 128 MiB of compressed text, and JSON gets about twenty times as large.
 	longestText = 64 << 30
-	// widestWindow is how far back compressed text may refer, in bytes, which decompressing holds in memory. It is what zstd itself accepts.
+	// widestWindow is how far back compressed text may refer, in bytes, which decompressing holds in memory. It is what
+	// zstd itself accepts.
 	widestWindow = 128 << 20
 )
 
-// lineReader reads the lines of a compressed file, whoever wrote it: no line, no text and no window has more bytes than the limits above.
+// lineReader reads the lines of a compressed file, whoever wrote it: no line, no text and no window has more bytes than
+// the limits above.
 type lineReader struct {
 	decoder *zstd.Decoder
 	text    *bufio.Reader
@@ -68,8 +70,9 @@ func (l *lineReader) appendLine(to []byte) ([]byte, error) {
 	}
 }
 
-// Pages reads the updates of a range, which must not reach beyond [Files.End], in order. The pages are adjacent, from the beginning of the
-// range to its end. Each file is checked whole before anything of it is returned. Files whose updates lie below are not read.
+// Pages reads the updates of a range, which must not reach beyond [Files.End], in order. The pages are adjacent, from
+// the beginning of the range to its end. Each file is checked whole before anything of it is returned. Files whose
+// updates lie below are not read.
 //
 // After an error nothing follows. Errors: a *ledger.Problem for files that are missing, damaged or of another order; a
 // *ledger.DecodeError for an update that can't be understood; ctx's error.
@@ -79,7 +82,8 @@ func (f *Files) Pages(ctx context.Context, r ledger.Range) iter.Seq2[ledger.Page
 		err := f.pages(ctx, r, func(i int, updates []ledger.Update, bytes int64) error {
 			for k := range updates {
 				if updates[k].Offset <= read {
-					return filesProblem(fmt.Errorf("file %s: update %s at offset %d (%s) comes after offset %d: updates must come in the order of migration id and record time",
+					return filesProblem(fmt.Errorf("file %s: update %s at offset %d (%s) comes after offset %d: updates must come "+
+						"in the order of migration id and record time",
 						f.files[i].path, updates[k].ID, updates[k].Offset, placeOf(updates[k].Offset), read))
 				}
 				read = updates[k].Offset
@@ -109,7 +113,8 @@ func (f *Files) Pages(ctx context.Context, r ledger.Range) iter.Seq2[ledger.Page
 var errEnough = errors.New("enough was read")
 
 // pages calls take with the updates of each block of each file that may have some in a range, in order.
-func (f *Files) pages(ctx context.Context, r ledger.Range, take func(i int, updates []ledger.Update, bytes int64) error) error {
+func (f *Files) pages(ctx context.Context, r ledger.Range, take func(i int, updates []ledger.Update,
+	bytes int64) error) error {
 	begins, err := f.fileOf(r.From)
 	if err != nil {
 		return err
@@ -151,11 +156,15 @@ func (f *Files) fileOf(at ledger.Offset) (int, error) {
 
 // read decodes a file of updates, and calls take with each block of them, in order.
 func (f *Files) read(ctx context.Context, i int, take func(i int, updates []ledger.Update, bytes int64) error) error {
-	form := lines[ledger.Update]{list: "transactions", decode: func(body []byte) ([]ledger.Update, error) { return ledger.DecodeNetworkUpdates(body, 0, f.party) }}
+	form := lines[ledger.Update]{list: "transactions", decode: func(body []byte) ([]ledger.Update,
+		error) {
+		return ledger.DecodeNetworkUpdates(body, 0, f.party)
+	}}
 	return form.read(ctx, f.files[i].path, func(b *block[ledger.Update]) error { return take(i, b.items, b.bytes) })
 }
 
-// lines says what the lines of a file are, and how to decode many of them at once: as the members of a list in an object.
+// lines says what the lines of a file are, and how to decode many of them at once: as the members of a list in an
+// object.
 type lines[T any] struct {
 	list   string
 	blank  bool // lines may be empty

@@ -13,9 +13,9 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// FilesSnapshot reads snapshots from bulk files. Those of a snapshot say which contracts were active and little more; the updates that
-// created them are found in the files of updates, which are read once, from the beginning of the history up to the snapshot. It is not
-// safe for concurrent use.
+// FilesSnapshot reads snapshots from bulk files. Those of a snapshot say which contracts were active and little more;
+// the updates that created them are found in the files of updates, which are read once, from the beginning of the
+// history up to the snapshot. It is not safe for concurrent use.
 type FilesSnapshot struct {
 	files  *Files
 	at     ledger.Offset // of the snapshot whose contracts are known; 0: none
@@ -25,7 +25,8 @@ type FilesSnapshot struct {
 	token  ledger.Token // where next continues
 }
 
-// contractKey identifies a contract, and the update that created it or brought it to its synchronizer, if the file names that.
+// contractKey identifies a contract, and the update that created it or brought it to its synchronizer, if the file
+// names that.
 type contractKey [16]byte
 
 func keyOf(contractID, updateID string) (key contractKey) {
@@ -39,7 +40,8 @@ func (k contractKey) compare(other contractKey) int { return bytes.Compare(k[:],
 // Snapshots returns a reader of the snapshots.
 func (f *Files) Snapshots() *FilesSnapshot { return &FilesSnapshot{files: f} }
 
-// fileUpTo returns the last file of updates up to a time. found is false if the files don't have all updates up to there.
+// fileUpTo returns the last file of updates up to a time. found is false if the files don't have all updates up to
+// there.
 func (f *Files) fileUpTo(at time.Time) (i int, found bool) {
 	next := slices.IndexFunc(f.files, func(one file) bool { return one.end.After(at) })
 	if next < 0 {
@@ -50,7 +52,8 @@ func (f *Files) fileUpTo(at time.Time) (i int, found bool) {
 	return i, i >= 0 && (f.files[i].end.Equal(at) || next < len(f.files) && !f.files[next].start.Before(at))
 }
 
-// offsetAt returns the offset of a time up to which a file and those before it have all updates. found is false if there is no update.
+// offsetAt returns the offset of a time up to which a file and those before it have all updates. found is false if
+// there is no update.
 func (f *Files) offsetAt(at time.Time, i int) (offset ledger.Offset, found bool, err error) {
 	for ; i >= 0; i-- {
 		b, err := f.check(i)
@@ -63,7 +66,8 @@ func (f *Files) offsetAt(at time.Time, i int) (offset ledger.Offset, found bool,
 		// Nothing lies between the last update and the time, so that the migration of the update will do.
 		migrationID, last := b.last.NetworkPosition()
 		if f.files[i].end.Before(last) {
-			return 0, false, filesProblem(fmt.Errorf("file %s: its last update, at %s, comes after its folder's end", f.files[i].path, last.Format(time.RFC3339Nano)))
+			return 0, false, filesProblem(fmt.Errorf("file %s: its last update, at %s, comes after its folder's end",
+				f.files[i].path, last.Format(time.RFC3339Nano)))
 		}
 		offset, err := ledger.NetworkOffset(migrationID, ledger.Time{Time: at, Valid: true})
 		if err != nil {
@@ -91,8 +95,8 @@ func (s *FilesSnapshot) PrunedOffset(context.Context) (ledger.Offset, error) {
 
 // SnapshotOffset returns the offset of the newest snapshot at or below another one.
 //
-// Errors: a *ledger.Problem, which wraps ledger.ErrNotOffered where there is none; a *ledger.DecodeError for an update that can't be
-// understood.
+// Errors: a *ledger.Problem, which wraps ledger.ErrNotOffered where there is none; a *ledger.DecodeError for an update
+// that can't be understood.
 func (s *FilesSnapshot) SnapshotOffset(_ context.Context, upTo ledger.Offset) (ledger.Offset, error) {
 	at, _, err := s.find(upTo)
 	return at, err
@@ -120,17 +124,19 @@ func (s *FilesSnapshot) find(upTo ledger.Offset) (at ledger.Offset, files []file
 func noSnapshot(where string) error {
 	return &ledger.Problem{
 		What: "the bulk files have no snapshot " + where, Err: ledger.ErrNotOffered,
-		Do: "let `backfill network --files --active-only` download one, with --scan-url; a snapshot needs the files of updates of the day that ends with it; " +
-			"to begin another one, add --restart",
+		Do: "let `backfill network --files --active-only` download one, with --scan-url; a snapshot needs the files of " +
+			"updates of the day that ends with it; to begin another one, add --restart",
 	}
 }
 
-// ReadSnapshot reads a part of the snapshot at an offset, after a token; the zero token reads the first. The entries come in the order of
-// their creation. Contracts of which the party is no stakeholder are left out, as by [Updates.ReadSnapshot].
+// ReadSnapshot reads a part of the snapshot at an offset, after a token; the zero token reads the first. The entries
+// come in the order of their creation. Contracts of which the party is no stakeholder are left out, as by
+// [Updates.ReadSnapshot].
 //
-// Errors: a *ledger.Problem for files that are missing, damaged or do not agree; a *ledger.DecodeError for a line that can't be
-// understood; ctx's error.
-func (s *FilesSnapshot) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
+// Errors: a *ledger.Problem for files that are missing, damaged or do not agree; a *ledger.DecodeError for a line that
+// can't be understood; ctx's error.
+func (s *FilesSnapshot) ReadSnapshot(ctx context.Context, at ledger.Offset,
+	token ledger.Token) (ledger.SnapshotPage, error) {
 	page, err := s.readSnapshot(ctx, at, token)
 	if err != nil {
 		s.Close()
@@ -139,7 +145,8 @@ func (s *FilesSnapshot) ReadSnapshot(ctx context.Context, at ledger.Offset, toke
 	return page, nil
 }
 
-func (s *FilesSnapshot) readSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (page ledger.SnapshotPage, err error) {
+func (s *FilesSnapshot) readSnapshot(ctx context.Context, at ledger.Offset,
+	token ledger.Token) (page ledger.SnapshotPage, err error) {
 	if err := ctx.Err(); err != nil {
 		return page, err
 	}
@@ -149,7 +156,8 @@ func (s *FilesSnapshot) readSnapshot(ctx context.Context, at ledger.Offset, toke
 	read, found := ledger.Offset(0), 0
 	if token.Value != "" {
 		if _, err := fmt.Sscanf(token.Value, "%d/%d", &read, &found); err != nil {
-			return page, &ledger.Problem{What: fmt.Sprintf("%q is no token of a snapshot in bulk files", token.Value), Do: "begin the snapshot again with --restart"}
+			return page, &ledger.Problem{What: fmt.Sprintf("%q is no token of a snapshot in bulk files", token.Value),
+				Do: "begin the snapshot again with --restart"}
 		}
 	}
 	if s.next == nil || s.token != token {
@@ -212,7 +220,8 @@ func (s *FilesSnapshot) append(entries []ledger.ContractEntry, update *ledger.Up
 	return entries
 }
 
-// load reads which contracts are in the snapshot at an offset, all of its files, so that nothing is returned if one is damaged.
+// load reads which contracts are in the snapshot at an offset, all of its files, so that nothing is returned if one is
+// damaged.
 func (s *FilesSnapshot) load(ctx context.Context, at ledger.Offset) error {
 	if s.at == at {
 		return nil
@@ -254,7 +263,8 @@ func (s *FilesSnapshot) load(ctx context.Context, at ledger.Offset) error {
 // incomplete returns the error for a snapshot with contracts that no update creates.
 func (s *FilesSnapshot) incomplete(found int) error {
 	return &ledger.Problem{
-		What: fmt.Sprintf("the bulk files do not agree: the snapshot at %s has %d contracts, and the updates up to there create %d of them", placeOf(s.at), len(s.active), found),
-		Do:   "take another service's files; or seed from the service itself: `backfill network --restart` without --files",
+		What: fmt.Sprintf("the bulk files do not agree: the snapshot at %s has %d contracts, and the updates up to there "+
+			"create %d of them", placeOf(s.at), len(s.active), found),
+		Do: "take another service's files; or seed from the service itself: `backfill network --restart` without --files",
 	}
 }

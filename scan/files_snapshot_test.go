@@ -23,7 +23,8 @@ const (
 	thirdDay  = "2026-01-02T03:00:00Z~2026-01-03T03:00:00Z/"
 )
 
-// seedFiles are the updates of two migrations, and two snapshots. Of the first, old is of an earlier migration, and the party is no stakeholder of a contract.
+// seedFiles are the updates of two migrations, and two snapshots. Of the first, old is of an earlier migration, and the
+// party is no stakeholder of a contract.
 func seedFiles(t *testing.T) *bulkFiles {
 	t.Helper()
 	b := &bulkFiles{party: "dso", objects: map[string][]byte{}, digests: map[string]string{}}
@@ -74,8 +75,9 @@ func seeded(t *testing.T, s *FilesSnapshot, at ledger.Offset, token ledger.Token
 	}
 }
 
-// A snapshot in bulk files has the contracts that its own files name, with what the updates say that created them. It can be continued
-// from each of its tokens, also by another reader, and the newest one is chosen of which all updates are there.
+// A snapshot in bulk files has the contracts that its own files name, with what the updates say that created them. It
+// can be continued from each of its tokens, also by another reader, and the newest one is chosen of which all updates
+// are there.
 func TestASnapshotIsReadFromBulkFiles(t *testing.T) {
 	t.Parallel()
 	b := seedFiles(t)
@@ -121,7 +123,8 @@ func TestASnapshotIsReadFromBulkFiles(t *testing.T) {
 	require.Equal(t, want, again)
 }
 
-// Before, in and after days without updates there are snapshots too. One that lies where files are missing is not taken.
+// Before, in and after days without updates there are snapshots too. One that lies where files are missing is not
+// taken.
 func TestSnapshotsOfDaysWithoutUpdates(t *testing.T) {
 	t.Parallel()
 	b := seedFiles(t)
@@ -146,8 +149,8 @@ func TestSnapshotsOfDaysWithoutUpdates(t *testing.T) {
 	}
 }
 
-// A snapshot whose files are damaged, missing or do not agree with those of updates is refused before it is complete; of one whose own
-// files are damaged nothing is returned.
+// A snapshot whose files are damaged, missing or do not agree with those of updates is refused before it is complete;
+// of one whose own files are damaged nothing is returned.
 func TestSnapshotsInBulkFilesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	at := networkOffset(t, 2, "2026-01-01T03:00:00Z")
@@ -211,7 +214,8 @@ func TestSnapshotsInBulkFilesThatAreRefused(t *testing.T) {
 	require.Contains(t, refused(t, err), "have no snapshot at offset")
 }
 
-// With the files of updates those of a snapshot are downloaded: of the newest one that is not newer than the updates, nor than what was asked for.
+// With the files of updates those of a snapshot are downloaded: of the newest one that is not newer than the updates,
+// nor than what was asked for.
 func TestASnapshotIsDownloaded(t *testing.T) {
 	t.Parallel()
 	b := seedFiles(t)

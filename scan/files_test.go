@@ -178,8 +178,8 @@ func TestBulkFilesAreRead(t *testing.T) {
 	require.Zero(t, empty.End())
 }
 
-// A file that is damaged, ends early, or is not the next one is refused before anything of it is returned, and what lies before it is
-// returned.
+// A file that is damaged, ends early, or is not the next one is refused before anything of it is returned, and what
+// lies before it is returned.
 func TestBulkFilesThatAreDamaged(t *testing.T) {
 	t.Parallel()
 	all := every(networkOffset(t, 1, "2026-01-01T00:00:00Z"), 100, time.Second)
@@ -261,7 +261,8 @@ func send(w http.ResponseWriter, object []byte) {
 	_, _ = w.Write(object)
 }
 
-// A service writes no folder of a day without updates. What is downloaded notes such days, if the service has no update there either.
+// A service writes no folder of a day without updates. What is downloaded notes such days, if the service has no update
+// there either.
 func TestDaysWithoutUpdates(t *testing.T) {
 	t.Parallel()
 	const first, second, third = beginning + "~2026-01-01T00:00:00Z/", "2026-01-02T00:00:00Z~2026-01-03T00:00:00Z/", "2026-01-05T00:00:00Z~2026-01-06T00:00:00Z/"
@@ -321,7 +322,8 @@ func TestDaysWithoutUpdates(t *testing.T) {
 	require.Contains(t, refused(t, err), "some are missing: those of the folder that begins at 2026-01-01T00:00:00Z", "nothing is noted")
 }
 
-// A folder may be the root of a file system, which has a folder that only its administrator can read, and have files of others.
+// A folder may be the root of a file system, which has a folder that only its administrator can read, and have files of
+// others.
 func TestBulkFilesBesideWhatIsOfOthers(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -334,7 +336,8 @@ func TestBulkFilesBesideWhatIsOfOthers(t *testing.T) {
 	require.DirExists(t, filepath.Join(folder, ".part-of-others", "full"))
 }
 
-// Files are downloaded once, from the service itself and nowhere else, and a digest that is wrong, or changes, leaves nothing behind.
+// Files are downloaded once, from the service itself and nowhere else, and a digest that is wrong, or changes, leaves
+// nothing behind.
 func TestBulkFilesAreDownloaded(t *testing.T) {
 	t.Parallel()
 	all := every(networkOffset(t, 1, "2026-01-01T00:00:00Z"), 60, time.Second)

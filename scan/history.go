@@ -19,14 +19,14 @@ type transactionsRequest struct {
 	SortOrder      string `json:"sort_order"`
 }
 
-// TransactionsAfter reads the page of records after a cursor, which is an event id, in the service's own order (interface.md, endpoint 6). It
-// has at most MaxPage records, or fewer if the server or the size of its answers requires it. The empty one reads from the
-// beginning. The number of records does not say whether more follow, even if it is 0: the service also returns an empty
-// page for an id that it does not know.
+// TransactionsAfter reads the page of records after a cursor, which is an event id, in the service's own order
+// (interface.md, endpoint 6). It has at most MaxPage records, or fewer if the server or the size of its answers
+// requires it. The empty one reads from the beginning. The number of records does not say whether more follow, even if
+// it is 0: the service also returns an empty page for an id that it does not know.
 //
-// Errors: ledger.ErrCursorRefused where the service fails for this cursor; ledger.ErrNotOffered where it has no such history; a
-// *ledger.DecodeError where a record can't be understood; a *ledger.Problem where the request is refused, or one record is
-// larger than what can be read; an *Error, which may be tried again, for the rest.
+// Errors: ledger.ErrCursorRefused where the service fails for this cursor; ledger.ErrNotOffered where it has no such
+// history; a *ledger.DecodeError where a record can't be understood; a *ledger.Problem where the request is refused, or
+// one record is larger than what can be read; an *Error, which may be tried again, for the rest.
 func (c *Client) TransactionsAfter(ctx context.Context, after ledger.TransactionsCursor) ([]ledger.Transaction, error) {
 	eventID := string(after) // which is what this kind of service reads on after
 	from, record := "from the beginning", "the first record of the transaction history"
@@ -42,15 +42,16 @@ func (c *Client) TransactionsAfter(ctx context.Context, after ledger.Transaction
 	return records, nil
 }
 
-// NewestTransactions returns the last n records of the history, 1 to MaxPage, the newest first. There may be fewer, if the
-// history is shorter or the server returns smaller pages.
+// NewestTransactions returns the last n records of the history, 1 to MaxPage, the newest first. There may be fewer, if
+// the history is shorter or the server returns smaller pages.
 //
 // Errors: those of TransactionsAfter, except for ledger.ErrCursorRefused.
 func (c *Client) NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error) {
 	if n < 1 || n > MaxPage {
 		return nil, fmt.Errorf("a page of the transaction history has 1 to %d records, not %d", MaxPage, n)
 	}
-	records, err := c.transactions(ctx, "transactions-newest", transactionsRequest{PageSize: n, SortOrder: "desc"}, c.newest,
+	records, err := c.transactions(ctx, "transactions-newest", transactionsRequest{PageSize: n, SortOrder: "desc"},
+		c.newest,
 		"the newest record of the transaction history")
 	if err != nil {
 		return nil, fmt.Errorf("read the newest transactions: %w", err)
@@ -73,7 +74,8 @@ func (c *Client) transactions(
 		case shrinkAfter(size, r.PageSize, err):
 			c.log.DebugContext(ctx, "reducing transactions page size", "asked", r.PageSize, "now", size.Ask(), "error", err)
 		default:
-			return nil, c.explain(err, purpose{method: http.MethodPost, path: pathTransactions, cursor: r.PageEndEventID, record: record})
+			return nil, c.explain(err, purpose{method: http.MethodPost, path: pathTransactions, cursor: r.PageEndEventID,
+				record: record})
 		}
 	}
 }
@@ -94,5 +96,6 @@ func (c *Client) read(ctx context.Context, operation string, r transactionsReque
 
 func shrinkAfter(size *jsonhttp.Size, asked int, err error) (again bool) {
 	e, ok := errors.AsType[*Error](err)
-	return ok && size.ShrinkAfter(e, asked, e.Status == http.StatusRequestEntityTooLarge || e.aboutPageSize(), e.strained())
+	return ok && size.ShrinkAfter(e, asked, e.Status == http.StatusRequestEntityTooLarge || e.aboutPageSize(),
+		e.strained())
 }

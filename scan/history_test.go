@@ -104,7 +104,8 @@ func TestPagesAreAskedForInBothOrders(t *testing.T) {
 	}
 }
 
-// An empty page says that nothing follows, or that the id is not known: which of the two is not for the client to guess.
+// An empty page says that nothing follows, or that the id is not known: which of the two is not for the client to
+// guess.
 func TestAnEmptyPageIsNoError(t *testing.T) {
 	t.Parallel()
 	c := client(t, Config{URL: serve(t, answer(200, `{"transactions":[]}`)).URL})
@@ -209,8 +210,8 @@ func TestWhatIsNoJSONMayPass(t *testing.T) {
 	}
 }
 
-// What cuts a page off on the way is trouble that passes, wherever it happens and whoever notices; a smaller one may come
-// through.
+// What cuts a page off on the way is trouble that passes, wherever it happens and whoever notices; a smaller one may
+// come through.
 func TestAPageThatIsCutOffMayBeAskedForAgain(t *testing.T) {
 	t.Parallel()
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"

@@ -8,9 +8,9 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// migrationBefore returns the last migration before another one that has updates and of which begun is true, given the record time of its
-// first update; -1: none. begun must be true of all migrations before one of which it is. The service lists no migrations, and ids may be far
-// apart, so they are searched for by bisection.
+// migrationBefore returns the last migration before another one that has updates and of which begun is true, given the
+// record time of its first update; -1: none. begun must be true of all migrations before one of which it is. The
+// service lists no migrations, and ids may be far apart, so they are searched for by bisection.
 //
 // The errors are those of ReadUpdates.
 func (u *Updates) migrationBefore(ctx context.Context, before int64, begun func(time.Time) bool) (int64, error) {

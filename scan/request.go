@@ -10,8 +10,8 @@ import (
 	"ledgerindexer/internal/jsonhttp"
 )
 
-// do sends a request and reads the whole answer. By its length and content type the answer is complete JSON. A token that
-// is refused is replaced once, and the request sent again. All errors are *Error.
+// do sends a request and reads the whole answer. By its length and content type the answer is complete JSON. A token
+// that is refused is replaced once, and the request sent again. All errors are *Error.
 func (c *Client) do(ctx context.Context, r jsonhttp.Request) (jsonhttp.Answer, error) {
 	r.SilenceTimeout = c.silence
 	if r.Binary {

@@ -19,11 +19,11 @@ type Served struct {
 	Scan                  bool // it has one of them, or returns its release or its network
 }
 
-// Served asks the service for the first update of its network, and, if it has no such operation, for the newest record of the transaction
-// history. An operation is missing only if the service says so (404, 405 or 501), or
-// refuses it in the words of another kind of service, as a participant does at the same address. A service that is overloaded, limits requests, backfills
-// or does not answer in time gives an error: ask it again. The service may have been started between two answers, so a Scan without updates
-// is asked once more.
+// Served asks the service for the first update of its network, and, if it has no such operation, for the newest record
+// of the transaction history. An operation is missing only if the service says so (404, 405 or 501), or refuses it in
+// the words of another kind of service, as a participant does at the same address. A service that is overloaded, limits
+// requests, backfills or does not answer in time gives an error: ask it again. The service may have been started
+// between two answers, so a Scan without updates is asked once more.
 //
 // Errors: those of [Updates.ReadUpdates] and [Client.NewestTransactions], except for ledger.ErrNotOffered.
 func (c *Client) Served(ctx context.Context) (served Served, err error) {
@@ -51,8 +51,8 @@ func (c *Client) histories(ctx context.Context) (served Served, err error) {
 	return served, err
 }
 
-// ServedByAny asks services one after the other, until one has updates. Only the first is asked for a transaction history. A service that
-// fails may have updates, so its error is returned if no other has any.
+// ServedByAny asks services one after the other, until one has updates. Only the first is asked for a transaction
+// history. A service that fails may have updates, so its error is returned if no other has any.
 func ServedByAny(ctx context.Context, services []*Client) (served Served, err error) {
 	for i, c := range services {
 		now, failed := c.Served(ctx)
@@ -72,18 +72,21 @@ func ServedByAny(ctx context.Context, services []*Client) (served Served, err er
 // hasUpdates asks for one update of the network, whatever it is.
 func (c *Client) hasUpdates(ctx context.Context) error {
 	const operation = "updates-probe"
-	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathUpdates, Body: updatesRequest{PageSize: 1}, MaxBytes: c.maxBody})
+	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathUpdates, Body: updatesRequest{PageSize: 1},
+		MaxBytes: c.maxBody})
 	if err == nil {
 		defer jsonhttp.Release(a.Body)
 		var page struct {
 			Updates []jsontext.Value `json:"transactions"`
 		}
 		if unread := json.Unmarshal(a.Body, &page); unread != nil || page.Updates == nil {
-			err = c.misread(operation, a, &Error{Failure: jsonhttp.Unusable(operation, errors.New("the answer is no page of updates"))})
+			err = c.misread(operation, a,
+				&Error{Failure: jsonhttp.Unusable(operation, errors.New("the answer is no page of updates"))})
 		}
 	}
 	if err != nil {
-		err = c.explain(err, purpose{method: http.MethodPost, path: pathUpdates, record: "the first update of the network", probe: true})
+		err = c.explain(err, purpose{method: http.MethodPost, path: pathUpdates, record: "the first update of the network",
+			probe: true})
 		return fmt.Errorf("ask for an update of the network: %w", err)
 	}
 	return nil

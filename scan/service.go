@@ -26,13 +26,16 @@ const (
 func (c *Client) Describe(ctx context.Context) (ledger.TransactionsService, error) {
 	var s ledger.TransactionsService
 	var err error
-	if s.Release, err = member[string](ctx, c, jsonhttp.Request{Operation: "version", Path: pathVersion}, "version"); err != nil && !errors.Is(err, ledger.ErrNotOffered) {
+	if s.Release, err = member[string](ctx, c, jsonhttp.Request{Operation: "version", Path: pathVersion},
+		"version"); err != nil && !errors.Is(err, ledger.ErrNotOffered) {
 		return ledger.TransactionsService{}, fmt.Errorf("ask for the service's release: %w", err)
 	}
-	if s.NetworkID, err = member[string](ctx, c, jsonhttp.Request{Operation: "dso-party-id", Path: pathNetwork}, "dso_party_id"); err != nil && !errors.Is(err, ledger.ErrNotOffered) {
+	if s.NetworkID, err = member[string](ctx, c, jsonhttp.Request{Operation: "dso-party-id", Path: pathNetwork},
+		"dso_party_id"); err != nil && !errors.Is(err, ledger.ErrNotOffered) {
 		return ledger.TransactionsService{}, fmt.Errorf("ask for the network's party: %w", err)
 	}
-	complete, err := member[bool](ctx, c, jsonhttp.Request{Operation: "backfilling-status", Path: pathBackfilling}, "complete")
+	complete, err := member[bool](ctx, c, jsonhttp.Request{Operation: "backfilling-status", Path: pathBackfilling},
+		"complete")
 	if err != nil && !errors.Is(err, ledger.ErrNotOffered) {
 		return ledger.TransactionsService{}, fmt.Errorf("ask whether the history is complete: %w", err)
 	}
@@ -40,8 +43,8 @@ func (c *Client) Describe(ctx context.Context) (ledger.TransactionsService, erro
 	return s, nil
 }
 
-// Version returns the release of the service. The error is ledger.ErrNotOffered where the server does not return it. Other
-// errors are those of Describe.
+// Version returns the release of the service. The error is ledger.ErrNotOffered where the server does not return it.
+// Other errors are those of Describe.
 func (c *Client) Version(ctx context.Context) (string, error) {
 	return member[string](ctx, c, jsonhttp.Request{Operation: "version", Path: pathVersion}, "version")
 }

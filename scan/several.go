@@ -22,22 +22,24 @@ import (
 const (
 	// After this time without an answer the next service is asked too.
 	answerPatience = 5 * time.Second
-	// How long a service rests after its first failure: it is asked after the others. Each further failure doubles the time.
+	// How long a service rests after its first failure: it is asked after the others. Each further failure doubles the
+	// time.
 	firstRest, longestRest = 10 * time.Second, 5 * time.Minute
 	// How long a service may be behind the others at the end of the history before a warning names it.
 	behindFor = time.Minute
 )
 
-// Several reads the updates of a network from several Scan services. An answer is used if a configured number of services
-// (SeveralConfig.Agree) give the same. Only as many services are asked as are needed: in the order in which they were given if one is
-// enough, else in a random order for each question. A service that fails, lags behind or does not answer in time is passed over as long
-// as enough others agree.
+// Several reads the updates of a network from several Scan services. An answer is used if a configured number of
+// services (SeveralConfig.Agree) give the same. Only as many services are asked as are needed: in the order in which
+// they were given if one is enough, else in a random order for each question. A service that fails, lags behind or does
+// not answer in time is passed over as long as enough others agree.
 //
-// Pages of updates may end at different offsets: they are compared, and used, up to the offset that enough of them reach.
-// [ledger.Alike] decides which updates count as equal. The end of the history is an offset that enough services have reached.
+// Pages of updates may end at different offsets: they are compared, and used, up to the offset that enough of them
+// reach. [ledger.Alike] decides which updates count as equal. The end of the history is an offset that enough services
+// have reached.
 //
-// A snapshot is read from one service, because its tokens mean nothing to another. The updates that created its contracts are read from
-// as many services as have to agree.
+// A snapshot is read from one service, because its tokens mean nothing to another. The updates that created its
+// contracts are read from as many services as have to agree.
 type Several struct {
 	peers    []*peer
 	agree    int // how many services have to give the same answer
@@ -69,11 +71,13 @@ type SeveralConfig struct {
 	// Agree is how many services have to give the same answer, from 1 to the number of services.
 	Agree  int
 	Logger *slog.Logger
-	// Passed, if set, is called when a service is passed over: "failed" or "disagrees". It must be safe for concurrent use.
+	// Passed, if set, is called when a service is passed over: "failed" or "disagrees". It must be safe for concurrent
+	// use.
 	Passed func(service, reason string)
 }
 
-// NewSeveral returns a reader of services; it sends nothing. Closing it closes their clients. For a single service use [Updates].
+// NewSeveral returns a reader of services; it sends nothing. Closing it closes their clients. For a single service use
+// [Updates].
 func NewSeveral(services []*Updates, cfg SeveralConfig) *Several {
 	s := &Several{agree: cfg.Agree, log: cfg.Logger, passed: cfg.Passed, patience: answerPatience, shuffle: rand.Shuffle}
 	for _, u := range services {
@@ -92,7 +96,8 @@ func (s *Several) Close() {
 
 // Version returns the release of the first service that answers.
 func (s *Several) Version(ctx context.Context) (string, error) {
-	return askServices(ctx, s, 1, func(ctx context.Context, m *peer) (string, error) { return m.Version(ctx) }, firstReply[string](s))
+	return askServices(ctx, s, 1, func(ctx context.Context, m *peer) (string, error) { return m.Version(ctx) },
+		firstReply[string](s))
 }
 
 // Expect is [Updates.Expect] for each service.
@@ -107,8 +112,8 @@ func (s *Several) PrunedOffset(context.Context) (ledger.Offset, error) {
 	return 0, ledger.ErrNotOffered
 }
 
-// Changes is [Updates.Changes] of several services. It grows when an answer is used of a service that was not used before, or whose own count of changes has
-// grown since it was last used.
+// Changes is [Updates.Changes] of several services. It grows when an answer is used of a service that was not used
+// before, or whose own count of changes has grown since it was last used.
 func (s *Several) Changes() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +132,8 @@ func (s *Several) noteUsed(of ...*peer) {
 	}
 }
 
-// Party returns the party that operates the network. All services are asked, so that one of another network is found at the start.
+// Party returns the party that operates the network. All services are asked, so that one of another network is found at
+// the start.
 //
 // The errors are those of [Updates.Party], and a *ledger.Problem where two services are of different networks.
 func (s *Several) Party(ctx context.Context) (string, error) {
@@ -155,8 +161,9 @@ func (s *Several) checkNetwork(ctx context.Context, m *peer) error {
 	case party:
 	default:
 		return &otherNetwork{ledger.Problem{
-			What: fmt.Sprintf("the Scan services are of two networks: %s is of the one that %s operates, and %s of the one that %s operates", s.partyOf, s.party, m.url(), party),
-			Do:   "give --scan-url the services of one network only; each network needs a database of its own",
+			What: fmt.Sprintf("the Scan services are of two networks: %s is of the one that %s operates, and %s of the one "+
+				"that %s operates", s.partyOf, s.party, m.url(), party),
+			Do: "give --scan-url the services of one network only; each network needs a database of its own",
 		}}
 	}
 	return nil
@@ -171,12 +178,18 @@ func (o *otherNetwork) Unwrap() error { return &o.problem }
 
 // LedgerEnd returns an offset that as many services have reached as have to agree.
 func (s *Several) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
-	return askServices(ctx, s, s.agree, func(ctx context.Context, m *peer) (ledger.Offset, error) { return m.LedgerEnd(ctx) }, s.lowest)
+	return askServices(ctx, s, s.agree, func(ctx context.Context, m *peer) (ledger.Offset,
+		error) {
+		return m.LedgerEnd(ctx)
+	}, s.lowest)
 }
 
 // SnapshotOffset is [Updates.SnapshotOffset] of several services. Services take their snapshots at the same times.
 func (s *Several) SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledger.Offset, error) {
-	return askServices(ctx, s, s.agree, func(ctx context.Context, m *peer) (ledger.Offset, error) { return m.SnapshotOffset(ctx, upTo) }, s.lowest)
+	return askServices(ctx, s, s.agree, func(ctx context.Context, m *peer) (ledger.Offset,
+		error) {
+		return m.SnapshotOffset(ctx, upTo)
+	}, s.lowest)
 }
 
 // lowest is a choose function of askServices that takes the lowest offset of enough services.
@@ -185,17 +198,25 @@ func (s *Several) lowest(got []reply[ledger.Offset], _ waitState) (ledger.Offset
 		return 0, false, nil
 	}
 	s.noteUsed(senders(got)...)
-	return slices.MinFunc(got, func(a, b reply[ledger.Offset]) int { return cmp.Compare(a.value, b.value) }).value, true, nil
+	return slices.MinFunc(got, func(a, b reply[ledger.Offset]) int { return cmp.Compare(a.value, b.value) }).value, true,
+		nil
 }
 
 // Stretches is [Updates.Stretches] of several services.
 func (s *Several) Stretches(ctx context.Context, r ledger.Range) ([]ledger.Range, error) {
-	return askServices(ctx, s, 1, func(ctx context.Context, m *peer) ([]ledger.Range, error) { return m.Stretches(ctx, r) }, firstReply[[]ledger.Range](s))
+	return askServices(ctx, s, 1, func(ctx context.Context, m *peer) ([]ledger.Range,
+		error) {
+		return m.Stretches(ctx, r)
+	}, firstReply[[]ledger.Range](s))
 }
 
-// ReadUpdates is [Updates.ReadUpdates] of several services. The error is a *ledger.Problem where all services answer and too few agree.
+// ReadUpdates is [Updates.ReadUpdates] of several services. The error is a *ledger.Problem where all services answer
+// and too few agree.
 func (s *Several) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
-	return s.readUpdates(ctx, after, func(ctx context.Context, m *peer) (ledger.Page, error) { return m.ReadUpdates(ctx, after, to) })
+	return s.readUpdates(ctx, after, func(ctx context.Context, m *peer) (ledger.Page,
+		error) {
+		return m.ReadUpdates(ctx, after, to)
+	})
 }
 
 // ReadUpdatesWithin is [Updates.ReadUpdatesWithin] of several services. Each of the answers has the limit.
@@ -205,7 +226,8 @@ func (s *Several) ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset
 	})
 }
 
-func (s *Several) readUpdates(ctx context.Context, after ledger.Offset, ask func(context.Context, *peer) (ledger.Page, error)) (ledger.Page, error) {
+func (s *Several) readUpdates(ctx context.Context, after ledger.Offset, ask func(context.Context, *peer) (ledger.Page,
+	error)) (ledger.Page, error) {
 	return askServices(ctx, s, s.agree, ask, func(got []reply[ledger.Page], state waitState) (ledger.Page, bool, error) {
 		page, ok := s.agreed(ctx, got, after)
 		if !ok && state == allAnswered && len(got) >= s.agree {
@@ -215,9 +237,11 @@ func (s *Several) readUpdates(ctx context.Context, after ledger.Offset, ask func
 	})
 }
 
-// TailUpdates is [Updates.TailUpdates] of several services. Each poll asks as many services as have to agree, and the others too if too few of these have new
-// updates. Those that rest are not asked where as many as have to agree have none.
-func (s *Several) TailUpdates(ctx context.Context, after ledger.Offset, _ int, idle time.Duration) (page ledger.Page, full bool, err error) {
+// TailUpdates is [Updates.TailUpdates] of several services. Each poll asks as many services as have to agree, and the
+// others too if too few of these have new updates. Those that rest are not asked where as many as have to agree have
+// none.
+func (s *Several) TailUpdates(ctx context.Context, after ledger.Offset, _ int,
+	idle time.Duration) (page ledger.Page, full bool, err error) {
 	type news struct {
 		page ledger.Page
 		full bool
@@ -266,7 +290,8 @@ func (s *Several) warnBehind(ctx context.Context, got []reply[ledger.Page], end 
 			m.behindSince = time.Now()
 		case time.Since(m.behindSince) > behindFor && !m.warned:
 			m.warned = true
-			s.log.WarnContext(ctx, "a Scan service is behind the others", "scan", m.url(), "since", m.behindSince.UTC().Format(time.RFC3339))
+			s.log.WarnContext(ctx, "a Scan service is behind the others", "scan", m.url(),
+				"since", m.behindSince.UTC().Format(time.RFC3339))
 		}
 	}
 }
@@ -278,7 +303,8 @@ type found struct {
 	err    error
 }
 
-// UpdateOfScope is [Updates.UpdateOfScope] of several services. An update counts as not known only after all services were asked.
+// UpdateOfScope is [Updates.UpdateOfScope] of several services. An update counts as not known only after all services
+// were asked.
 func (s *Several) UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error) {
 	ask := func(ctx context.Context, m *peer) (found, error) {
 		update, raw, err := m.UpdateOfScope(ctx, updateID)
@@ -295,7 +321,8 @@ func (s *Several) UpdateOfScope(ctx context.Context, updateID string) (ledger.Up
 				unknown = append(unknown, a)
 				continue
 			}
-			pages = append(pages, reply[ledger.Page]{a.from, ledger.Page{Updates: []ledger.Update{*a.value.update}, To: a.value.update.Offset}})
+			pages = append(pages, reply[ledger.Page]{a.from, ledger.Page{Updates: []ledger.Update{*a.value.update},
+				To: a.value.update.Offset}})
 		}
 		page, ok := s.agreed(ctx, pages, -1)
 		switch {
@@ -310,7 +337,8 @@ func (s *Several) UpdateOfScope(ctx context.Context, updateID string) (ledger.Up
 			s.noteUsed(senders(unknown)...)
 			return unknown[0].value, true, nil
 		case state == allAnswered && len(got) >= s.agree:
-			return found{}, false, &Error{Failure: jsonhttp.Unusable("update", fmt.Errorf("of the Scan services %s has update %s, and %s does not have it yet: "+
+			return found{}, false, &Error{Failure: jsonhttp.Unusable("update", fmt.Errorf("of the Scan services %s has update "+
+				"%s, and %s does not have it yet: "+
 				"too few for --scan-agree %d", urls(pages), updateID, urls(unknown), s.agree))}
 		}
 		return found{}, false, nil
@@ -324,7 +352,8 @@ func (s *Several) UpdateOfScope(ctx context.Context, updateID string) (ledger.Up
 	return *got.update, got.raw, nil
 }
 
-// ReadSnapshot is [Updates.ReadSnapshot] of several services. The first page is that of the first service that has it; later ones come from the same.
+// ReadSnapshot is [Updates.ReadSnapshot] of several services. The first page is that of the first service that has it;
+// later ones come from the same.
 func (s *Several) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
 	value, of, _ := strings.Cut(token.Value, "@")
 	read := func(ctx context.Context, m *peer) (ledger.SnapshotPage, error) {

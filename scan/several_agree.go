@@ -12,9 +12,10 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// agreed returns the longest page after an offset that enough services have in common. It records which services differ from it. ok is
-// false if there is none.
-func (s *Several) agreed(ctx context.Context, got []reply[ledger.Page], after ledger.Offset) (page ledger.Page, ok bool) {
+// agreed returns the longest page after an offset that enough services have in common. It records which services differ
+// from it. ok is false if there is none.
+func (s *Several) agreed(ctx context.Context, got []reply[ledger.Page],
+	after ledger.Offset) (page ledger.Page, ok bool) {
 	far := slices.Clone(got)
 	slices.SortStableFunc(far, func(a, b reply[ledger.Page]) int { return cmp.Compare(b.value.To, a.value.To) })
 	for n := s.agree; n <= len(far); n++ {
@@ -61,7 +62,8 @@ func (s *Several) noteAgreement(ctx context.Context, got []reply[ledger.Page], p
 
 // cutAt returns a page up to an offset.
 func cutAt(page ledger.Page, to ledger.Offset) ledger.Page {
-	n, _ := slices.BinarySearchFunc(page.Updates, to+1, func(u ledger.Update, at ledger.Offset) int { return cmp.Compare(u.Offset, at) })
+	n, _ := slices.BinarySearchFunc(page.Updates, to+1,
+		func(u ledger.Update, at ledger.Offset) int { return cmp.Compare(u.Offset, at) })
 	if n < len(page.Updates) {
 		page.Bytes = page.Bytes * int64(n) / int64(len(page.Updates))
 		page.Updates = page.Updates[:n:n]
@@ -70,7 +72,8 @@ func cutAt(page ledger.Page, to ledger.Offset) ledger.Page {
 	return page
 }
 
-// firstDifference returns the first update up to an offset in which two pages differ, or that only one of them has; nil: there is none.
+// firstDifference returns the first update up to an offset in which two pages differ, or that only one of them has;
+// nil: there is none.
 func firstDifference(a, b *ledger.Page, to ledger.Offset) *ledger.Update {
 	for i := 0; ; i++ {
 		x, y := updateAt(a, i, to), updateAt(b, i, to)
@@ -117,14 +120,16 @@ func (s *Several) disagreement(got []reply[ledger.Page], after ledger.Offset) er
 			s.passed(a.from.url(), "disagrees")
 		}
 	}
-	what := fmt.Sprintf("no %d of the Scan services agree on the updates after offset %d: the first on which they differ is update %s at offset %d (%s), "+
-		"of which %s and %s send different contents", s.agree, max(0, after), first.ID, first.Offset, placeOf(first.Offset), one.url(), other.url())
+	what := fmt.Sprintf("no %d of the Scan services agree on the updates after offset %d: the first on which they "+
+		"differ is update %s at offset %d (%s), "+
+		"of which %s and %s send different contents", s.agree, max(0, after), first.ID, first.Offset, placeOf(first.Offset),
+		one.url(), other.url())
 	if len(got) < len(s.peers) { // another one may agree when it answers
 		return &Error{Failure: jsonhttp.Unusable("updates", errors.New(what))}
 	}
 	return &ledger.Problem{
 		What: what,
-		Do: "find out which service is wrong, and take it out of --scan-url, or give --scan-url further services of the network; a service of an older " +
-			"release may leave out what newer ones send",
+		Do: "find out which service is wrong, and take it out of --scan-url, or give --scan-url further services of the " +
+			"network; a service of an older release may leave out what newer ones send",
 	}
 }

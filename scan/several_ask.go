@@ -37,10 +37,11 @@ func urls[T any](replies []reply[T]) string {
 type waitState int
 
 const (
-	moreMayCome  waitState = iota // some services have not answered, and were not waited for long
-	othersRest                    // every service that does not rest has answered or failed, and some that rest were not asked
-	patienceOver                  // the services that have not answered were waited for as long as they may take
-	allAnswered                   // every service has answered or failed
+	moreMayCome waitState = iota // some services have not answered, and were not waited for long
+	// every service that does not rest has answered or failed, and some that rest were not asked
+	othersRest
+	patienceOver // the services that have not answered were waited for as long as they may take
+	allAnswered  // every service has answered or failed
 )
 
 // firstReply is a choose function of askServices that takes the first reply.
@@ -56,15 +57,16 @@ func firstReply[T any](s *Several) func(got []reply[T], _ waitState) (T, bool, e
 
 // askServices asks several services a question that each answers at once.
 func askServices[T any](
-	ctx context.Context, s *Several, initially int, ask func(context.Context, *peer) (T, error), choose func([]reply[T], waitState) (T, bool, error),
+	ctx context.Context, s *Several, initially int, ask func(context.Context, *peer) (T, error),
+	choose func([]reply[T], waitState) (T, bool, error),
 ) (T, error) {
 	return askPatiently(ctx, s, s.patience, initially, ask, choose)
 }
 
-// askPatiently asks several services the same question. It begins with the first `initially` services of order, and asks one more whenever
-// a service fails, has not answered after the time patience, or the replies so far are not enough. After each event choose is called with
-// all replies so far, in the order of the services, and with what may still come. It returns the result once they are enough; its error
-// ends the question.
+// askPatiently asks several services the same question. It begins with the first `initially` services of order, and
+// asks one more whenever a service fails, has not answered after the time patience, or the replies so far are not
+// enough. After each event choose is called with all replies so far, in the order of the services, and with what may
+// still come. It returns the result once they are enough; its error ends the question.
 func askPatiently[T any](
 	ctx context.Context, s *Several, patience time.Duration, initially int,
 	ask func(context.Context, *peer) (T, error), choose func([]reply[T], waitState) (T, bool, error),
@@ -128,7 +130,8 @@ type outcome[T any] struct {
 func newQuestion[T any](s *Several, ask func(context.Context, *peer) (T, error)) *question[T] {
 	q := question[T]{services: s, ask: ask, unanswered: map[int]time.Time{}}
 	q.order, q.awake = s.order()
-	q.values, q.failures, q.outcomes = make([]*T, len(q.order)), make([]error, len(q.order)), make(chan outcome[T], len(q.order))
+	q.values, q.failures, q.outcomes = make([]*T, len(q.order)), make([]error, len(q.order)),
+		make(chan outcome[T], len(q.order))
 	return &q
 }
 
@@ -197,9 +200,9 @@ func (q *question[T]) noteSlow(ctx context.Context, patience time.Duration) {
 
 var errTooSlow = fmt.Errorf("it has not answered for %v", answerPatience)
 
-// order returns the services in the order in which to ask them: those that rest come last, after the others, which are awake. If one reply
-// is enough, that is the order in which they were given. If several have to agree, it is a random one, so that no service can know which
-// others it will be compared with.
+// order returns the services in the order in which to ask them: those that rest come last, after the others, which are
+// awake. If one reply is enough, that is the order in which they were given. If several have to agree, it is a random
+// one, so that no service can know which others it will be compared with.
 func (s *Several) order() (order []*peer, awake int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,7 +254,8 @@ func (s *Several) warnPassedOver(ctx context.Context, m *peer, reason string, wh
 	}
 }
 
-// tooFew returns the error if fewer services answered than have to agree. It may be retried if one of their failures may.
+// tooFew returns the error if fewer services answered than have to agree. It may be retried if one of their failures
+// may.
 func (s *Several) tooFew(order []*peer, failures []error) error {
 	var chosen error
 	var texts []string

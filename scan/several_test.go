@@ -77,8 +77,8 @@ func (s *scans) readAll(t *testing.T, to ledger.Offset) (all []ledger.Update) {
 	return all
 }
 
-// What several services send alike is used, however they cut their pages, and whichever fails, lags behind, hangs or lies, as long as enough
-// are left. Each such service is named once.
+// What several services send alike is used, however they cut their pages, and whichever fails, lags behind, hangs or
+// lies, as long as enough are left. Each such service is named once.
 func TestServicesThatAgree(t *testing.T) {
 	t.Parallel()
 	at := every(networkOffset(t, 1, "2026-01-01T00:00:00Z"), 30, time.Second)
@@ -213,8 +213,8 @@ func TestServicesOfTwoNetworks(t *testing.T) {
 	refused(err)
 }
 
-// At the end of the history an update is used when enough services have it, each is asked at most once a second while nothing comes, and
-// one that stays behind delays nobody.
+// At the end of the history an update is used when enough services have it, each is asked at most once a second while
+// nothing comes, and one that stays behind delays nobody.
 func TestTheTailOfSeveralServices(t *testing.T) {
 	t.Parallel()
 	at := every(networkOffset(t, 1, "2026-01-01T00:00:00Z"), 5, time.Second)
@@ -303,7 +303,8 @@ func TestWhichServicesAreTooSlow(t *testing.T) {
 	require.Empty(t, s.log.with("passed over"))
 }
 
-// Changes grows with the first answer of a service, and with each new connection behind it; a service that is not used counts for nothing.
+// Changes grows with the first answer of a service, and with each new connection behind it; a service that is not used
+// counts for nothing.
 func TestChangesOfSeveralServices(t *testing.T) {
 	t.Parallel()
 	at := every(networkOffset(t, 1, "2026-01-01T00:00:00Z"), 5, time.Second)
@@ -324,8 +325,8 @@ func TestChangesOfSeveralServices(t *testing.T) {
 	require.Greater(t, read(), other)
 }
 
-// Alternatives are asked in the order in which they were given, and the next one at once where one fails; where several have to agree each
-// is asked now and then.
+// Alternatives are asked in the order in which they were given, and the next one at once where one fails; where several
+// have to agree each is asked now and then.
 func TestWhichServicesAreAsked(t *testing.T) {
 	t.Parallel()
 	at := every(networkOffset(t, 1, "2026-01-01T00:00:00Z"), 5, time.Second)
@@ -355,7 +356,8 @@ func TestWhichServicesAreAsked(t *testing.T) {
 	require.Len(t, s.asked[1].pages(), 20)
 }
 
-// A snapshot is read from one service, to which its tokens lead again, and what created its contracts from as many as have to agree.
+// A snapshot is read from one service, to which its tokens lead again, and what created its contracts from as many as
+// have to agree.
 func TestASnapshotOfSeveralServices(t *testing.T) {
 	t.Parallel()
 	var readers []*Updates

@@ -22,7 +22,8 @@ const (
 
 // SnapshotOffset returns the offset of the newest snapshot at or below an offset. A service takes one every few hours.
 //
-// Errors: a *ledger.Problem, which wraps ledger.ErrNotOffered, where there is none; the others are those of ReadUpdates.
+// Errors: a *ledger.Problem, which wraps ledger.ErrNotOffered, where there is none; the others are those of
+// ReadUpdates.
 func (u *Updates) SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledger.Offset, error) {
 	migrationID, before := upTo.NetworkPosition()
 	var none error
@@ -51,7 +52,8 @@ func (u *Updates) SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledge
 			err = fmt.Errorf("it is at offset %d", at)
 		}
 		if err != nil {
-			return 0, &Error{Failure: jsonhttp.Unusable(asked.Operation, fmt.Errorf("the newest snapshot up to offset %d: %w", upTo, err))}
+			return 0, &Error{Failure: jsonhttp.Unusable(asked.Operation, fmt.Errorf("the newest snapshot up to offset %d: %w",
+				upTo, err))}
 		}
 		return at, nil
 	}
@@ -71,12 +73,12 @@ type snapshotRequest struct {
 	After       *int64 `json:"after,omitzero"`
 }
 
-// ReadSnapshot reads one page of the snapshot at an offset, after a token; the zero token reads the first. The service shows little more
-// than the ids of the contracts. So the updates that created them are read too, and complete the entries. Contracts of which the party is no
-// stakeholder are left out, because the service need not show their ends.
+// ReadSnapshot reads one page of the snapshot at an offset, after a token; the zero token reads the first. The service
+// shows little more than the ids of the contracts. So the updates that created them are read too, and complete the
+// entries. Contracts of which the party is no stakeholder are left out, because the service need not show their ends.
 //
-// Errors: a *ledger.Problem, which wraps ledger.ErrNotOffered, where the service has no snapshot there; a *ledger.Problem where a
-// contract's creation is not in the updates; the others are those of ReadUpdates.
+// Errors: a *ledger.Problem, which wraps ledger.ErrNotOffered, where the service has no snapshot there; a
+// *ledger.Problem where a contract's creation is not in the updates; the others are those of ReadUpdates.
 func (u *Updates) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
 	page, err := u.readSnapshot(ctx, at, token)
 	if err != nil {
@@ -91,7 +93,8 @@ func (u *Updates) readSnapshot(ctx context.Context, at ledger.Offset, token ledg
 	if token.Value != "" {
 		after, err := strconv.ParseInt(token.Value, 10, 64)
 		if err != nil {
-			return ledger.SnapshotPage{}, &ledger.Problem{What: fmt.Sprintf("%q is no token of a Scan service's snapshot", token.Value), Do: "begin the snapshot again with --restart"}
+			return ledger.SnapshotPage{}, &ledger.Problem{What: fmt.Sprintf("%q is no token of a Scan service's snapshot",
+				token.Value), Do: "begin the snapshot again with --restart"}
 		}
 		r.After = &after
 	}
@@ -120,11 +123,13 @@ func isStakeholder(c *ledger.NetworkContract, party string) bool {
 }
 
 // askSnapshot requests a page, and a smaller one if that helps.
-func (u *Updates) askSnapshot(ctx context.Context, r snapshotRequest) (page ledger.NetworkSnapshotPage, bytes int64, err error) {
+func (u *Updates) askSnapshot(ctx context.Context,
+	r snapshotRequest) (page ledger.NetworkSnapshotPage, bytes int64, err error) {
 	const operation = "snapshot"
 	for {
 		r.PageSize = u.snapshots.Ask()
-		a, err := u.client.do(ctx, jsonhttp.Request{Operation: operation, Path: pathSnapshot, Body: r, MaxBytes: u.client.maxBody})
+		a, err := u.client.do(ctx, jsonhttp.Request{Operation: operation, Path: pathSnapshot, Body: r,
+			MaxBytes: u.client.maxBody})
 		if err == nil {
 			if page, err = ledger.DecodeNetworkSnapshot(a.Body); err != nil {
 				err = u.client.misread(operation, a, fmt.Errorf("%s: %w", operation, err))
@@ -139,12 +144,14 @@ func (u *Updates) askSnapshot(ctx context.Context, r snapshotRequest) (page ledg
 		if shrinkAfter(u.snapshots, r.PageSize, err) {
 			continue
 		}
-		err = u.client.explain(err, purpose{method: http.MethodPost, path: pathSnapshot, record: "a contract of the snapshot"})
+		err = u.client.explain(err, purpose{method: http.MethodPost, path: pathSnapshot,
+			record: "a contract of the snapshot"})
 		if errors.Is(err, ledger.ErrNotOffered) {
 			err = &ledger.Problem{
 				What: fmt.Sprintf("the Scan service has no snapshot of migration %d at %s", r.MigrationID, r.RecordTime),
-				Do:   "services of Splice 0.6.1 or later have one every few hours: leave --at-offset out; to begin another one, add --restart",
-				Err:  err,
+				Do: "services of Splice 0.6.1 or later have one every few hours: leave --at-offset out; to begin another one, " +
+					"add --restart",
+				Err: err,
 			}
 		}
 		return page, 0, err

@@ -15,7 +15,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// snapshotService is a service with a snapshot, the updates of its contracts by their id, and those of an earlier migration in pages.
+// snapshotService is a service with a snapshot, the updates of its contracts by their id, and those of an earlier
+// migration in pages.
 type snapshotService struct {
 	mu       sync.Mutex
 	snapshot string            // the answer to a request for a page of it

@@ -18,26 +18,28 @@ const (
 
 	// MaxIdle is the longest time for which [Updates.TailUpdates] waits.
 	MaxIdle = 15 * time.Second
-	// A quiet service is polled for new updates this often: 55 times a minute, so that all requests together stay below one a second.
+	// A quiet service is polled for new updates this often: 55 times a minute, so that all requests together stay below
+	// one a second.
 	pollEvery = 1100 * time.Millisecond
-	// After a new update it is polled this often, and then less and less: each wait is at least one quietPart-th of the time since that
-	// update, so that polling adds little to the time that updates are apart.
+	// After a new update it is polled this often, and then less and less: each wait is at least one quietPart-th of the
+	// time since that update, so that polling adds little to the time that updates are apart.
 	busyEvery, quietPart = 150 * time.Millisecond, 20
 	// The most updates that a poll, or a request for the newest update, asks for.
 	newsPage = 200
 )
 
-// Updates reads the updates of a network, as the party that operates it (the DSO) sees them (interface.md, "Updates of a network").
-// Offsets are those of [ledger.NetworkOffset]. The service has no request with an upper bound, and does not say how far it has come. So
-// a page is complete up to its last update, or, if the service sent an update at or beyond the bound, up to the bound. It is safe for
-// concurrent use.
+// Updates reads the updates of a network, as the party that operates it (the DSO) sees them (interface.md, "Updates of
+// a network"). Offsets are those of [ledger.NetworkOffset]. The service has no request with an upper bound, and does
+// not say how far it has come. So a page is complete up to its last update, or, if the service sent an update at or
+// beyond the bound, up to the bound. It is safe for concurrent use.
 type Updates struct {
 	client    *Client
 	size      *jsonhttp.Size // of pages of updates
 	snapshots *jsonhttp.Size // of pages of snapshots
 	empties   jsonhttp.Empties
 	creations creations
-	// lookUp reads the updates that created a snapshot's contracts; nil: UpdateOfScope. Where several services have to agree, it asks them.
+	// lookUp reads the updates that created a snapshot's contracts; nil: UpdateOfScope. Where several services have to
+	// agree, it asks them.
 	lookUp func(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error)
 
 	mu       sync.Mutex
@@ -72,15 +74,16 @@ func (u *Updates) Close() { u.client.Close() }
 // url returns where the service is, without user and password.
 func (u *Updates) url() string { return u.client.http.URL().String() }
 
-// Expect says that an update at or above an offset was served before, perhaps by another node behind the same address. A service that
-// has none yet lags behind: LedgerEnd then fails with an *Error, which passes.
+// Expect says that an update at or above an offset was served before, perhaps by another node behind the same address.
+// A service that has none yet lags behind: LedgerEnd then fails with an *Error, which passes.
 func (u *Updates) Expect(offset ledger.Offset) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.expected = max(u.expected, offset)
 }
 
-// Changes counts the events after which another server may answer. It grows before the first answer of the other server is returned.
+// Changes counts the events after which another server may answer. It grows before the first answer of the other server
+// is returned.
 func (u *Updates) Changes() int64 { return u.client.changes.Load() }
 
 // PrunedOffset returns ledger.ErrNotOffered: a Scan service keeps the history from its beginning.
@@ -88,11 +91,11 @@ func (u *Updates) PrunedOffset(context.Context) (ledger.Offset, error) {
 	return 0, ledger.ErrNotOffered
 }
 
-// Party returns the party that operates the network, whose view the updates are. It is asked for again after each change of the
-// connection.
+// Party returns the party that operates the network, whose view the updates are. It is asked for again after each
+// change of the connection.
 //
-// Errors: a *ledger.Problem where another network's service answers now, or the service does not say of which network it is; and those
-// of [Client.Describe].
+// Errors: a *ledger.Problem where another network's service answers now, or the service does not say of which network
+// it is; and those of [Client.Describe].
 func (u *Updates) Party(ctx context.Context) (string, error) {
 	changes := u.Changes() // before the request: a change during it needs another check
 	u.mu.Lock()
@@ -101,10 +104,12 @@ func (u *Updates) Party(ctx context.Context) (string, error) {
 	if party != "" && verified == changes {
 		return party, nil
 	}
-	now, err := member[string](ctx, u.client, jsonhttp.Request{Operation: "dso-party-id", Path: pathNetwork}, "dso_party_id")
+	now, err := member[string](ctx, u.client, jsonhttp.Request{Operation: "dso-party-id", Path: pathNetwork},
+		"dso_party_id")
 	var unanswered *Error
 	switch {
-	case errors.Is(err, ledger.ErrNotOffered) && party != "" && errors.As(err, &unanswered): // a proxy that finds no service behind it
+	// a proxy that finds no service behind it
+	case errors.Is(err, ledger.ErrNotOffered) && party != "" && errors.As(err, &unanswered):
 		return "", fmt.Errorf("ask for the network's party, which the service returned before: %w", unanswered)
 	case errors.Is(err, ledger.ErrNotOffered):
 		return "", &ledger.Problem{What: "the Scan service does not say of which network it is (GET " + pathNetwork + ")",
@@ -113,8 +118,9 @@ func (u *Updates) Party(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("ask for the network's party: %w", err)
 	case party != "" && now != party:
 		return "", &ledger.Problem{
-			What: fmt.Sprintf("the network behind %s changed from the one that %s operates to the one that %s operates", u.client.http.URL(), party, now),
-			Do:   "check --scan-url; the history of another network needs a database, or a pair of schemas, of its own",
+			What: fmt.Sprintf("the network behind %s changed from the one that %s operates to the one that %s operates",
+				u.client.http.URL(), party, now),
+			Do: "check --scan-url; the history of another network needs a database, or a pair of schemas, of its own",
 		}
 	}
 	u.mu.Lock()
@@ -123,18 +129,18 @@ func (u *Updates) Party(ctx context.Context) (string, error) {
 	return now, nil
 }
 
-// ReadUpdates reads updates from after, exclusive, to to, inclusive, which must not be above the newest update that was served. The page
-// is complete for (after, page.To], and after < page.To <= to.
+// ReadUpdates reads updates from after, exclusive, to to, inclusive, which must not be above the newest update that was
+// served. The page is complete for (after, page.To], and after < page.To <= to.
 //
-// Errors: ledger.ErrNotOffered where the service has no such updates; a *ledger.Problem where the request is refused, another network's
-// service answers, or one update is larger than what can be read; a *ledger.DecodeError where the answer can't be understood; an *Error,
-// which may be tried again, for the rest.
+// Errors: ledger.ErrNotOffered where the service has no such updates; a *ledger.Problem where the request is refused,
+// another network's service answers, or one update is larger than what can be read; a *ledger.DecodeError where the
+// answer can't be understood; an *Error, which may be tried again, for the rest.
 func (u *Updates) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 	return u.readUpdates(ctx, after, to, u.client.maxBody)
 }
 
-// ReadUpdatesWithin is ReadUpdates with a limit on the answer, in bytes of JSON. The error is ledger.ErrByteLimit where even one update is
-// larger.
+// ReadUpdatesWithin is ReadUpdates with a limit on the answer, in bytes of JSON. The error is ledger.ErrByteLimit where
+// even one update is larger.
 func (u *Updates) ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, maxBytes int64) (ledger.Page, error) {
 	return u.readUpdates(ctx, after, to, min(maxBytes, u.client.maxBody))
 }
@@ -155,7 +161,8 @@ func (u *Updates) readUpdates(ctx context.Context, after, to ledger.Offset, maxB
 	for i := range got.updates {
 		if beyond := got.updates[i].Offset; beyond > to {
 			page.Updates = got.updates[:i:i]
-			page.Bytes = got.bytes * int64(i) / int64(len(got.updates)) // what is dropped says nothing about how much lies in a window
+			// what is dropped says nothing about how much lies in a window
+			page.Bytes = got.bytes * int64(i) / int64(len(got.updates))
 			u.noteGap(ledger.Range{From: lastOffset(page.Updates, after), To: beyond - 1}, got.changes)
 			return page, nil
 		}
@@ -177,11 +184,13 @@ func lastOffset(updates []ledger.Update, otherwise ledger.Offset) ledger.Offset 
 // lagging is the error of a service that has no update yet at or above an offset, where one was served before.
 func lagging(operation string, to ledger.Offset) error {
 	migrationID, recordTime := to.NetworkPosition()
-	return &Error{Failure: jsonhttp.Unusable(operation, fmt.Errorf("the service sends no update up to migration %d, %s, where one was known: "+
+	return &Error{Failure: jsonhttp.Unusable(operation, fmt.Errorf("the service sends no update up to migration %d, %s, "+
+		"where one was known: "+
 		"it lags behind, as one of several behind an address may", migrationID, recordTime.Format(time.RFC3339Nano)))}
 }
 
-// isEmpty reports whether a range is known to have no updates. So reading over the gap between two migrations takes few requests.
+// isEmpty reports whether a range is known to have no updates. So reading over the gap between two migrations takes few
+// requests.
 func (u *Updates) isEmpty(after, to ledger.Offset) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -200,13 +209,14 @@ func (u *Updates) noteGap(r ledger.Range, changes int64) {
 	}
 }
 
-// TailUpdates waits for updates after an offset until some come, or none came for the time idle, up to MaxIdle. It polls the service:
-// several times a second while updates come, and about once a second while none do. It returns all that a poll brings, whatever the limit.
-// The page ends with its last update, or at after if nothing came. Full reports that more may be available at once. A service that lags
-// behind brings nothing.
+// TailUpdates waits for updates after an offset until some come, or none came for the time idle, up to MaxIdle. It
+// polls the service: several times a second while updates come, and about once a second while none do. It returns all
+// that a poll brings, whatever the limit. The page ends with its last update, or at after if nothing came. Full reports
+// that more may be available at once. A service that lags behind brings nothing.
 //
 // The errors are those of ReadUpdates.
-func (u *Updates) TailUpdates(ctx context.Context, after ledger.Offset, _ int, idle time.Duration) (page ledger.Page, full bool, err error) {
+func (u *Updates) TailUpdates(ctx context.Context, after ledger.Offset, _ int,
+	idle time.Duration) (page ledger.Page, full bool, err error) {
 	return u.polls.until(ctx, after, idle, u.news)
 }
 
@@ -216,7 +226,8 @@ func (u *Updates) news(ctx context.Context, after ledger.Offset) (page ledger.Pa
 	if err != nil {
 		return ledger.Page{}, false, fmt.Errorf("read updates after offset %d: %w", after, err)
 	}
-	return ledger.Page{From: after, To: lastOffset(got.updates, after), Updates: got.updates, Bytes: got.bytes}, got.full, nil
+	return ledger.Page{From: after, To: lastOffset(got.updates, after), Updates: got.updates, Bytes: got.bytes}, got.full,
+		nil
 }
 
 // polls paces the polls for new updates.
@@ -246,7 +257,8 @@ func (p *polls) answered(asked time.Time, came, full bool) {
 
 // until polls until updates come, or none came for the time idle.
 func (p *polls) until(
-	ctx context.Context, after ledger.Offset, idle time.Duration, ask func(context.Context, ledger.Offset) (ledger.Page, bool, error),
+	ctx context.Context, after ledger.Offset, idle time.Duration, ask func(context.Context, ledger.Offset) (ledger.Page,
+		bool, error),
 ) (page ledger.Page, full bool, err error) {
 	end := time.Now().Add(min(idle, MaxIdle))
 	for {
@@ -269,8 +281,8 @@ func (p *polls) until(
 }
 
 const (
-	// Requests other than those for pages of updates are repeated this often. The waits are at most longestPause, even if the service asks
-	// for more: after that the loop that reads the pages waits, and begins with its page again.
+	// Requests other than those for pages of updates are repeated this often. The waits are at most longestPause, even if
+	// the service asks for more: after that the loop that reads the pages waits, and begins with its page again.
 	briefTries   = 3
 	longestPause = 15 * time.Second
 )

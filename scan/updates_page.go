@@ -32,8 +32,10 @@ type updatesPage struct {
 	changes int64 // the client's, before the request
 }
 
-// page reads at most n updates after an offset. It asks for fewer if the service, or the size of its answers, requires it.
-func (u *Updates) page(ctx context.Context, operation string, after ledger.Offset, n int, maxBytes int64) (updatesPage, error) {
+// page reads at most n updates after an offset. It asks for fewer if the service, or the size of its answers, requires
+// it.
+func (u *Updates) page(ctx context.Context, operation string, after ledger.Offset, n int,
+	maxBytes int64) (updatesPage, error) {
 	q := purpose{method: http.MethodPost, path: pathUpdates, record: fmt.Sprintf("the update after offset %d", after)}
 	for n = u.fitting(n, maxBytes); ; {
 		changes := u.Changes()
@@ -93,7 +95,8 @@ func (u *Updates) learn(page *updatesPage) {
 	u.each = each
 }
 
-func (u *Updates) ask(ctx context.Context, operation string, after ledger.Offset, n int, maxBytes int64, party string) (updatesPage, error) {
+func (u *Updates) ask(ctx context.Context, operation string, after ledger.Offset, n int, maxBytes int64,
+	party string) (updatesPage, error) {
 	r := updatesRequest{PageSize: n}
 	if after > 0 {
 		migrationID, recordTime := after.NetworkPosition()
@@ -112,9 +115,9 @@ func (u *Updates) ask(ctx context.Context, operation string, after ledger.Offset
 	return updatesPage{updates: updates, full: len(updates) >= n, bytes: int64(len(a.Body))}, nil
 }
 
-// LedgerEnd returns the offset of the newest update; 0 if there is none. The service has no request for it, so it is searched for: first
-// after the newest update that is known; if that is old, shortly before now; then by bisection between an offset with updates after it and
-// one without. Later calls mostly take one request.
+// LedgerEnd returns the offset of the newest update; 0 if there is none. The service has no request for it, so it is
+// searched for: first after the newest update that is known; if that is old, shortly before now; then by bisection
+// between an offset with updates after it and one without. Later calls mostly take one request.
 //
 // The errors are those of ReadUpdates.
 func (u *Updates) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
@@ -131,12 +134,12 @@ func (u *Updates) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
 	return end, nil
 }
 
-// firstStep is how long before now the newest update is looked for first, and how far after a known update that is newer than that. Each
-// next step is eight times as long.
+// firstStep is how long before now the newest update is looked for first, and how far after a known update that is
+// newer than that. Each next step is eight times as long.
 const firstStep = 10 * time.Second
 
-// search does so. What it has learned is kept if a request fails. An offset that had no updates after it may have some later, so it only
-// says where to look.
+// search does so. What it has learned is kept if a request fails. An offset that had no updates after it may have some
+// later, so it only says where to look.
 func (u *Updates) search(ctx context.Context) (ledger.Offset, error) {
 	u.mu.Lock()
 	low, high := u.newest, u.quiet
@@ -172,8 +175,8 @@ func (u *Updates) search(ctx context.Context) (ledger.Offset, error) {
 	}
 }
 
-// Stretches returns the parts of a range in which there are updates, in order; between the migrations there are none. A migration is
-// taken to end when the next begins. It sends a request for each migration.
+// Stretches returns the parts of a range in which there are updates, in order; between the migrations there are none. A
+// migration is taken to end when the next begins. It sends a request for each migration.
 //
 // The errors are those of ReadUpdates.
 func (u *Updates) Stretches(ctx context.Context, r ledger.Range) (list []ledger.Range, err error) {
@@ -206,8 +209,8 @@ func endOfMigration(offset ledger.Offset) ledger.Offset {
 	return ledger.LastOfMigration(migrationID)
 }
 
-// nextLook returns where to look for the newest update between low, an update, and high, after which there is none: at the time step before
-// now; if low is newer, ahead of it; else in the middle.
+// nextLook returns where to look for the newest update between low, an update, and high, after which there is none: at
+// the time step before now; if low is newer, ahead of it; else in the middle.
 func nextLook(low, high ledger.Offset, step time.Duration, ahead ledger.Offset) ledger.Offset {
 	migrationID, _ := low.NetworkPosition()
 	before := ledger.Time{Time: time.Now().Add(-step), Valid: true}

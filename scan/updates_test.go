@@ -297,8 +297,8 @@ func TestANodeThatLagsBehindIsWaitedFor(t *testing.T) {
 	require.Equal(t, first+2_000_000, end)
 }
 
-// A quiet service is asked at most 60 times a minute, whoever waits for how long. One that has news is asked several times a second, so that
-// the next are seen within a quarter of one, and less and less when none come.
+// A quiet service is asked at most 60 times a minute, whoever waits for how long. One that has news is asked several
+// times a second, so that the next are seen within a quarter of one, and less and less when none come.
 func TestAQuietNetworkIsAskedSeldom(t *testing.T) {
 	t.Parallel()
 	first := networkOffset(t, 1, "2026-01-01T00:00:00Z")

@@ -10,8 +10,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Only this file decides what an error of a Scan service means: trying again may help, an operator must act, or the server can't do
-// what was asked. jsonhttp.Client.Explain has what means the same of every server.
+// Only this file decides what an error of a Scan service means: trying again may help, an operator must act, or the
+// server can't do what was asked. jsonhttp.Client.Explain has what means the same of every server.
 
 // purpose is what a request was for. It decides what a failure means.
 type purpose struct {
@@ -73,8 +73,8 @@ func (c *Client) explain(err error, q purpose) error {
 	return err
 }
 
-// explainMissing explains an operation that is not there. A Scan service sends its error object. Anything else is a proxy that finds nothing
-// behind it: for a while, if the history was there before, or because the URL is wrong.
+// explainMissing explains an operation that is not there. A Scan service sends its error object. Anything else is a
+// proxy that finds nothing behind it: for a while, if the history was there before, or because the URL is wrong.
 func (c *Client) explainMissing(e *Error, err error, q purpose) error {
 	at := q.method + " " + c.http.URL().JoinPath(q.path).String()
 	switch {

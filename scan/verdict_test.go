@@ -109,7 +109,8 @@ func TestAnErrorWithoutACursorMayPass(t *testing.T) {
 	require.ErrorContains(t, err, "read transactions from the beginning: transactions: HTTP status 500")
 }
 
-// A proxy that finds no service behind it for a while, or refuses access, does not end the history; a service without it does.
+// A proxy that finds no service behind it for a while, or refuses access, does not end the history; a service without
+// it does.
 func TestAHistoryThatWasThereIsLookedForAgain(t *testing.T) {
 	t.Parallel()
 	var now atomic.Pointer[http.HandlerFunc]

@@ -25,7 +25,8 @@ type Reader struct {
 	OnlyKnown  bool     `json:"-"`                 // for Grant, with Parties: refuse those that nothing stored names
 
 	GrantedAt time.Time `json:"granted_at,omitzero"` // of one that was granted
-	Unlimited string    `json:"unlimited,omitempty"` // why the role sees more than its parties may; empty: it does not. The role was changed since
+	// why the role sees more than its parties may; empty: it does not. The role was changed since
+	Unlimited string `json:"unlimited,omitempty"`
 }
 
 // Granted is what Grant found.
@@ -33,9 +34,9 @@ type Granted struct {
 	Unknown []string // parties that nothing stored names
 }
 
-// Grant lets a role read what analysts read: everything, or what parties may see. It replaces an earlier grant. The first limited role
-// needs policies, for which each table is locked for a moment. The error is a *ledger.Problem if the role does not exist or can't be
-// limited, or, with OnlyKnown, if nothing stored names a party.
+// Grant lets a role read what analysts read: everything, or what parties may see. It replaces an earlier grant. The
+// first limited role needs policies, for which each table is locked for a moment. The error is a *ledger.Problem if the
+// role does not exist or can't be limited, or, with OnlyKnown, if nothing stored names a party.
 func (s *Store) Grant(ctx context.Context, r Reader) (granted Granted, err error) {
 	err = s.changeAccess(ctx, func(tx pgx.Tx) error {
 		if err := s.checkReader(ctx, tx, r); err != nil {
@@ -49,7 +50,8 @@ func (s *Store) Grant(ctx context.Context, r Reader) (granted Granted, err error
 		if err := s.db.Queries.ReaderAdd(ctx, tx, add); err != nil {
 			return err
 		}
-		// removeReader holds the lock under which lists are numbered, so whoever numbers one later sees this reader and adds the list to it.
+		// removeReader holds the lock under which lists are numbered, so whoever numbers one later sees this reader and adds
+		// the list to it.
 		if err := s.db.Queries.ReaderListsAdd(ctx, tx, r.Role); err != nil {
 			return err
 		}
@@ -67,8 +69,8 @@ func (s *Store) Grant(ctx context.Context, r Reader) (granted Granted, err error
 	return granted, nil
 }
 
-// Revoke takes from a role what Grant gave it, and reports whether it was given anything. With the last role that is limited the
-// policies go too.
+// Revoke takes from a role what Grant gave it, and reports whether it was given anything. With the last role that is
+// limited the policies go too.
 func (s *Store) Revoke(ctx context.Context, role string) (revoked bool, err error) {
 	err = s.changeAccess(ctx, func(tx pgx.Tx) error {
 		if revoked, err = s.removeReader(ctx, tx, role); err != nil {
@@ -90,7 +92,8 @@ func (s *Store) Readers(ctx context.Context) (list []Reader, err error) {
 			return err
 		}
 		for _, row := range rows {
-			r := Reader{Role: row.Reader, AllParties: row.AllParties, Parties: row.Parties, History: row.History, GrantedAt: row.GrantedAt.Time}
+			r := Reader{Role: row.Reader, AllParties: row.AllParties, Parties: row.Parties, History: row.History,
+				GrantedAt: row.GrantedAt.Time}
 			if exists, err := roleExists(ctx, tx, r.Role); err != nil {
 				return err
 			} else if !exists {
@@ -132,7 +135,8 @@ func (s *Store) checkReader(ctx context.Context, tx pgx.Tx, r Reader) error {
 	}
 	return &ledger.Problem{
 		What: "it can't be limited to parties: " + why,
-		Do:   fmt.Sprintf("take that from it, or use a role that has no other rights: CREATE ROLE ... LOGIN PASSWORD '...'; what was granted to %s stays as it is", name),
+		Do: fmt.Sprintf("take that from it, or use a role that has no other rights: CREATE ROLE ... LOGIN PASSWORD "+
+			"'...'; what was granted to %s stays as it is", name),
 	}
 }
 
@@ -141,8 +145,8 @@ func roleExists(ctx context.Context, tx pgx.Tx, role string) (exists bool, err e
 	return exists, err
 }
 
-// whyUnlimitedSQL says why policies don't limit a role: because of its own rights, or those of a role that it is a member of and could
-// become. Its own rights to what analysts read don't count, because Grant revokes them.
+// whyUnlimitedSQL says why policies don't limit a role: because of its own rights, or those of a role that it is a
+// member of and could become. Its own rights to what analysts read don't count, because Grant revokes them.
 const whyUnlimitedSQL = `
 WITH RECURSIVE becomes (oid) AS (
     SELECT r.oid FROM pg_roles r WHERE r.rolname = $1
@@ -190,8 +194,9 @@ func (s *Store) whyUnlimited(ctx context.Context, tx pgx.Tx, role string) (why s
 	return strings.Join(reasons, ""), err
 }
 
-// removeReader takes from a role what was granted to it, and reports whether anything was. It first takes the lock under which lists of parties
-// are numbered, and keeps it until the transaction ends: numbering a list also adds it to its readers, which would deadlock with a grant.
+// removeReader takes from a role what was granted to it, and reports whether anything was. It first takes the lock
+// under which lists of parties are numbered, and keeps it until the transaction ends: numbering a list also adds it to
+// its readers, which would deadlock with a grant.
 func (s *Store) removeReader(ctx context.Context, tx pgx.Tx, role string) (removed bool, err error) {
 	if err := names.Turn(ctx, tx); err != nil {
 		return false, err
@@ -212,8 +217,8 @@ func (s *Store) unknownParties(ctx context.Context, tx pgx.Tx, parties []string)
 		pgx.Identifier{s.db.Config.Schemas.Views}.Sanitize()+".parties x WHERE x.party = p.party) ORDER BY 1", parties)
 }
 
-// likeliestPartiesSQL lists the stored parties that may be meant by a name: those of the same hint, then those whose hints share at least a
-// third of their pairs of letters.
+// likeliestPartiesSQL lists the stored parties that may be meant by a name: those of the same hint, then those whose
+// hints share at least a third of their pairs of letters.
 const likeliestPartiesSQL = `
 WITH asked AS (
     SELECT lower(split_part($1, '::', 1)) AS hint

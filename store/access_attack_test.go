@@ -144,8 +144,8 @@ func (a *attacked) requireNothing(query string) string {
 	return got
 }
 
-// Nothing of what a limited role may not see comes out of any column of any relation: not as a row, not by a function in a condition that
-// tells what it is given, strict or not, nor by a cast that fails with the value in its error.
+// Nothing of what a limited role may not see comes out of any column of any relation: not as a row, not by a function
+// in a condition that tells what it is given, strict or not, nor by a cast that fails with the value in its error.
 func TestAttackByConditions(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -159,7 +159,8 @@ func TestAttackByConditions(t *testing.T) {
 		for _, column := range columns {
 			name := "x." + pgx.Identifier{column}.Sanitize()
 			anything = append(anything, "hers.tell_any("+name+")")
-			// The planner places each condition by itself. They are true of whatever is not NULL; the cast fails at the first row.
+			// The planner places each condition by itself. They are true of whatever is not NULL; the cast fails at the first
+			// row.
 			got := a.requireNothing(fmt.Sprintf("SELECT 1 FROM %s x WHERE hers.tell(%[2]s) AND hers.tell(%[2]s::text) AND %[2]s::text OPERATOR(hers.<<<) 'x'", relation, name))
 			seen = seen || strings.Contains(got, "alice")
 			a.requireNothing(fmt.Sprintf("SELECT 1 FROM %s x WHERE %s::text::integer > 0", relation, name))
@@ -225,7 +226,8 @@ func TestAttackByPlansOfOthers(t *testing.T) {
 	require.Greater(t, len(a.Rows("EXECUTE all_contracts")), 5)
 }
 
-// A role that is renamed loses its grant, and with it its rights: it must not see everything once nobody else is limited.
+// A role that is renamed loses its grant, and with it its rights: it must not see everything once nobody else is
+// limited.
 func TestAttackByANewName(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -255,7 +257,8 @@ func TestAttackByANewName(t *testing.T) {
 	}
 }
 
-// What a release changes of who sees what counts once it has migrated, or has begun where the migration was cut off before that.
+// What a release changes of who sees what counts once it has migrated, or has begun where the migration was cut off
+// before that.
 func TestMigratingSettlesWhatARoleSees(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -276,7 +279,8 @@ func TestMigratingSettlesWhatARoleSees(t *testing.T) {
 	}
 }
 
-// A schema of hers that looks like one of ours is none: others get no rights to it, which an owner that is no superuser could not give.
+// A schema of hers that looks like one of ours is none: others get no rights to it, which an owner that is no superuser
+// could not give.
 func TestAttackByASchemaThatLooksLikeOurs(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -308,8 +312,8 @@ func dropRole(t testing.TB, conn *pgx.Conn, role string) {
 	}
 }
 
-// What shows what its owner sees is a reason not to limit a role that may read it with the rights of others. What it was granted itself is
-// taken away.
+// What shows what its owner sees is a reason not to limit a role that may read it with the rights of others. What it
+// was granted itself is taken away.
 func TestAttackByWhatOthersMayRead(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -343,7 +347,8 @@ func TestAttackByWhatOthersMayRead(t *testing.T) {
 	require.Contains(t, readers[0].Unlimited, "it may read ledger.by_hand")
 }
 
-// Coverage names the parties of the scope to its owner, to a limited role its own, and none to a role that inherits from that.
+// Coverage names the parties of the scope to its owner, to a limited role its own, and none to a role that inherits
+// from that.
 func TestAttackOnThePartiesOfTheScope(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -369,8 +374,8 @@ func TestAttackOnThePartiesOfTheScope(t *testing.T) {
 	}
 }
 
-// Every relation of the schemas shows tables for which it is decided what a limited role sees, and reads them with its rights. What comes
-// without a decision fails here.
+// Every relation of the schemas shows tables for which it is decided what a limited role sees, and reads them with its
+// rights. What comes without a decision fails here.
 func TestEveryRelationIsDecidedOn(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -413,8 +418,8 @@ func TestEveryRelationIsDecidedOn(t *testing.T) {
 	}
 }
 
-// No lock that a reader can take holds the writers up, whatever he is granted, nor a session of his that has the name of a leader's: a term
-// ends, another process leads, and writes into a new partition, while his transaction stays open.
+// No lock that a reader can take holds the writers up, whatever he is granted, nor a session of his that has the name
+// of a leader's: a term ends, another process leads, and writes into a new partition, while his transaction stays open.
 func TestAttackByLocks(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -452,7 +457,8 @@ func TestAttackByLocks(t *testing.T) {
 	}
 }
 
-// takeEveryLock takes, in a transaction that stays open, each lock that she can of what there is, and returns which these are.
+// takeEveryLock takes, in a transaction that stays open, each lock that she can of what there is, and returns which
+// these are.
 func (a *attacked) takeEveryLock() (taken []string) {
 	a.T.Helper()
 	require.Empty(a.T, a.try("BEGIN"))

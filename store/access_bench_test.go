@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a role that is limited pays, beside the same query of the owner, and of a role that sees everything beside one that is limited. Of
-// the limited ones the first sees a thousandth of the rows, the second a tenth and the last one all.
+// What a role that is limited pays, beside the same query of the owner, and of a role that sees everything beside one
+// that is limited. Of the limited ones the first sees a thousandth of the rows, the second a tenth and the last one
+// all.
 func BenchmarkLimitedReaders(b *testing.B) {
 	d := newDatabase(b)
 	d.started()

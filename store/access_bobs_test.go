@@ -125,8 +125,8 @@ var aboutNobody = []string{
 	"pqs.__contract_tpe", "pqs.__events", "pqs.__packages", "pqs.__watermark",
 }
 
-// The attacks are on something: each relation that is about parties shows its owner something of bob's, so that one that comes later needs
-// rows of his.
+// The attacks are on something: each relation that is about parties shows its owner something of bob's, so that one
+// that comes later needs rows of his.
 func TestAttackedRelationsHaveWhatIsHidden(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -161,8 +161,8 @@ func attackers(kind, word string) []string {
 	return []string{"NULL"}
 }
 
-// Nor by a function of the schemas, whatever it is given: asked for what is bob's it answers as if nobody had it. Functions that come later
-// are called too.
+// Nor by a function of the schemas, whatever it is given: asked for what is bob's it answers as if nobody had it.
+// Functions that come later are called too.
 func TestAttackByFunctions(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -9,8 +9,8 @@ import (
 	"ledgerindexer/internal/brief"
 )
 
-// A grant gives everything that a reader needs where PUBLIC may call no function and use no type, of what is made later too, and a
-// revocation takes all of it.
+// A grant gives everything that a reader needs where PUBLIC may call no function and use no type, of what is made later
+// too, and a revocation takes all of it.
 func TestAGrantNeedsNothingOfPublic(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -13,20 +13,22 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// The policies of a table: one with what limited readers see, and one that shows the others everything. They are permissive, and the
-// planner drops the first one if the second one applies too.
+// The policies of a table: one with what limited readers see, and one that shows the others everything. They are
+// permissive, and the planner drops the first one if the second one applies too.
 const (
 	partiesPolicy = "parties"
 	allPolicy     = "all_parties"
 )
 
-// ownersViews are the views in the schema of tables that keep their owner's rights: policies ask them, or they show nothing about other parties.
+// ownersViews are the views in the schema of tables that keep their owner's rights: policies ask them, or they show
+// nothing about other parties.
 var ownersViews = []string{"my_lists", "my_parties", "my_positions", "my_history", "interface_names", "scope_ranges"}
 
 func readableNames() []string { return tables.Names(tables.Readable()) }
 
-// settleAccess gives every reader the rights that it should have, and every table its policies, after a grant, and after relations were
-// made or replaced. It does not touch, or lock, what is right already. It waits for other changes of schemas.
+// settleAccess gives every reader the rights that it should have, and every table its policies, after a grant, and
+// after relations were made or replaced. It does not touch, or lock, what is right already. It waits for other changes
+// of schemas.
 func (s *Store) settleAccess(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, session.LockSchema.Alone()); err != nil {
 		return fmt.Errorf("wait for others who change schemas: %w", err)
@@ -72,8 +74,8 @@ func (s *Store) settleAccess(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// renamedSQL lists roles with the rights of a reader that nothing was granted to: they were renamed. A role that was given rights by hand
-// may use the schema of tables too, else they are of no use.
+// renamedSQL lists roles with the rights of a reader that nothing was granted to: they were renamed. A role that was
+// given rights by hand may use the schema of tables too, else they are of no use.
 const renamedSQL = `
 SELECT DISTINCT r.rolname::text
 FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee
@@ -81,8 +83,8 @@ WHERE c.relnamespace = $1::text::regnamespace AND c.relname = 'my_lists' AND r.o
   AND NOT has_schema_privilege(r.oid, c.relnamespace, 'USAGE') AND NOT EXISTS (SELECT FROM readers x WHERE x.reader = r.rolname)
 ORDER BY 1`
 
-// removeRenamed takes their rights from readers that were renamed: a grant goes by the role's name, but PostgreSQL's rights follow the role.
-// Once nobody else is limited such a role would see everything.
+// removeRenamed takes their rights from readers that were renamed: a grant goes by the role's name, but PostgreSQL's
+// rights follow the role. Once nobody else is limited such a role would see everything.
 func (s *Store) removeRenamed(ctx context.Context, tx pgx.Tx) error {
 	roles, err := pg.Column[string](ctx, tx, renamedSQL, s.db.Config.Schemas.Tables)
 	if err != nil {
@@ -105,9 +107,10 @@ func (s *Store) settleReaders(ctx context.Context) error {
 	return s.changeAccess(ctx, func(tx pgx.Tx) error { return s.settleAccess(ctx, tx) })
 }
 
-// readSchemas returns the schemas that analysts read: the views', those of typed views, and EnablePQS's. EnablePQS marks its schema with a
-// comment. Anybody can write that on a schema of their own, so it counts only if the owner has the rights of the tables' owner. The
-// collation makes the comparison with typed_views use its index; without it all typed views would be read, for each schema.
+// readSchemas returns the schemas that analysts read: the views', those of typed views, and EnablePQS's. EnablePQS
+// marks its schema with a comment. Anybody can write that on a schema of their own, so it counts only if the owner has
+// the rights of the tables' owner. The collation makes the comparison with typed_views use its index; without it all
+// typed views would be read, for each schema.
 func (s *Store) readSchemas(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	return pg.Column[string](ctx, tx, `SELECT n.nspname::text FROM pg_namespace n
 WHERE n.nspname = $1 OR EXISTS (SELECT FROM typed_views v WHERE v.view_schema = n.nspname COLLATE "default") OR obj_description(n.oid, 'pg_namespace') = $2
@@ -115,9 +118,10 @@ WHERE n.nspname = $1 OR EXISTS (SELECT FROM typed_views v WHERE v.view_schema = 
 ORDER BY n.nspname`, s.db.Config.Schemas.Views, s.pqsComment())
 }
 
-// missingRightsSQL are the statements that give readers what they lack: the relations that they should be able to read, and the schemas,
-// functions and types that these need, where PUBLIC has not been left them. A limited reader gets no view that reads with its owner's rights,
-// whoever made it. Functions of the schema of tables are called by views, with their reader's rights.
+// missingRightsSQL are the statements that give readers what they lack: the relations that they should be able to read,
+// and the schemas, functions and types that these need, where PUBLIC has not been left them. A limited reader gets no
+// view that reads with its owner's rights, whoever made it. Functions of the schema of tables are called by views, with
+// their reader's rights.
 const missingRightsSQL = `
 WITH roles (role, limited) AS (SELECT * FROM unnest($1::text[], $2::boolean[])), spaces AS (
     SELECT n.oid, n.nspname AS name, n.nspname = $4 AS beneath FROM pg_namespace n WHERE n.nspname = ANY ($3::text[]) OR n.nspname = $4
@@ -141,7 +145,8 @@ WHERE NOT n.beneath AND t.typelem = 0 AND (t.typrelid = 0 OR EXISTS (SELECT FROM
   AND NOT has_type_privilege(q.role, t.oid, 'USAGE')
 ORDER BY 1`
 
-func (s *Store) rightStatements(ctx context.Context, tx pgx.Tx, all, limited []string) (statements []string, err error) {
+func (s *Store) rightStatements(ctx context.Context, tx pgx.Tx, all,
+	limited []string) (statements []string, err error) {
 	schemas, err := s.readSchemas(ctx, tx)
 	if err != nil {
 		return nil, fmt.Errorf("list the schemas of what is read: %w", err)
@@ -151,7 +156,8 @@ func (s *Store) rightStatements(ctx context.Context, tx pgx.Tx, all, limited []s
 	for i := range limited {
 		isLimited[len(all)+i] = true
 	}
-	statements, err = pg.Column[string](ctx, tx, missingRightsSQL, roles, isLimited, schemas, s.db.Config.Schemas.Tables, readableNames(), ownersViews)
+	statements, err = pg.Column[string](ctx, tx, missingRightsSQL, roles, isLimited, schemas, s.db.Config.Schemas.Tables,
+		readableNames(), ownersViews)
 	if err != nil {
 		return nil, fmt.Errorf("list the rights that readers lack: %w", err)
 	}
@@ -164,8 +170,10 @@ type policies struct {
 	all       []string // the roles of allPolicy, by name; nil: there is none
 }
 
-// policyStatements give tables their policies, or take them away where nobody is limited. changed are the tables, quoted.
-func (s *Store) policyStatements(ctx context.Context, tx pgx.Tx, all []string, wanted bool) (statements, changed []string, err error) {
+// policyStatements give tables their policies, or take them away where nobody is limited. changed are the tables,
+// quoted.
+func (s *Store) policyStatements(ctx context.Context, tx pgx.Tx, all []string,
+	wanted bool) (statements, changed []string, err error) {
 	found, err := s.policiesOf(ctx, tx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("look at the tables' policies: %w", err)
@@ -198,7 +206,8 @@ func (s *Store) policyStatements(ctx context.Context, tx pgx.Tx, all []string, w
 				"COMMENT ON POLICY "+partiesPolicy+" ON "+name+" IS '"+strings.ReplaceAll(condition, "'", "''")+"'")
 		}
 		if wanted && len(all) > 0 && !slices.Equal(is.all, all) {
-			statements = append(statements, "CREATE POLICY "+allPolicy+" ON "+name+" FOR SELECT TO "+strings.Join(quoted, ", ")+" USING (true)")
+			statements = append(statements, "CREATE POLICY "+allPolicy+" ON "+name+" FOR SELECT TO "+strings.Join(quoted, ", ")+
+				" USING (true)")
 		}
 		if len(statements) > before {
 			changed = append(changed, name)
@@ -215,7 +224,8 @@ func (s *Store) policiesOf(ctx context.Context, tx pgx.Tx) (map[string]policies,
     coalesce((SELECT coalesce(obj_description(p.oid, 'pg_policy'), '?') FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = $2), ''),
     (SELECT ARRAY(SELECT r.rolname::text FROM pg_roles r WHERE r.oid = ANY (p.polroles) ORDER BY 1) FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = $3)
 FROM pg_class c WHERE c.relnamespace = $1::text::regnamespace AND c.relkind IN ('r', 'p') AND c.relname = ANY ($4::text[])`,
-		[]any{s.db.Config.Schemas.Tables, partiesPolicy, allPolicy, readableNames()}, []any{&name, &is.enabled, &is.condition, &is.all}, func() error {
+		[]any{s.db.Config.Schemas.Tables, partiesPolicy, allPolicy, readableNames()}, []any{&name, &is.enabled, &is.condition,
+			&is.all}, func() error {
 			slices.Sort(is.all)
 			found[name] = is
 			is = policies{}
@@ -242,7 +252,8 @@ func (s *Store) takeRights(ctx context.Context, tx pgx.Tx, role string) error {
 	return nil
 }
 
-// revocationsSQL are the statements that take from a role what it may do in some schemas, and would be let do with later relations.
+// revocationsSQL are the statements that take from a role what it may do in some schemas, and would be let do with
+// later relations.
 const revocationsSQL = `
 SELECT format('REVOKE ALL ON %I.%I FROM %I', n.nspname, c.relname, r.rolname)
 FROM pg_roles r, pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid
@@ -267,5 +278,6 @@ WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND d.defaclobjtype = 'r' 
 
 // pqsComment identifies a schema of EnablePQS, and its pair.
 func (s *Store) pqsComment() string {
-	return fmt.Sprintf("Made by indexer pqs enable for the schemas %s and %s.", s.db.Config.Schemas.Tables, s.db.Config.Schemas.Views)
+	return fmt.Sprintf("Made by indexer pqs enable for the schemas %s and %s.", s.db.Config.Schemas.Tables,
+		s.db.Config.Schemas.Views)
 }

@@ -15,7 +15,8 @@ import (
 // activeSet is a table of active contracts.
 type activeSet struct {
 	table string
-	use   func(context.Context, dbsqlc.DBTX, dbsqlc.ActiveContractsUseParams) error // wants look-ups of contracts that were used and are not active
+	// wants look-ups of contracts that were used and are not active
+	use func(context.Context, dbsqlc.DBTX, dbsqlc.ActiveContractsUseParams) error
 	// unknown further limits the look-ups of contracts that end and were not active: it begins with AND.
 	unknown string
 }
@@ -24,7 +25,8 @@ func (s *Store) activeContracts() activeSet {
 	return activeSet{"active_contracts", s.db.Queries.ActiveContractsUse, ""}
 }
 
-// fillActive returns the set that is computed from filled-in history. It wants no look-up of a contract whose creation is stored anywhere.
+// fillActive returns the set that is computed from filled-in history. It wants no look-up of a contract whose creation
+// is stored anywhere.
 func (s *Store) fillActive() activeSet {
 	use := func(ctx context.Context, db dbsqlc.DBTX, used dbsqlc.ActiveContractsUseParams) error {
 		return s.db.Queries.FillActiveUse(ctx, db, dbsqlc.FillActiveUseParams(used))
@@ -32,9 +34,9 @@ func (s *Store) fillActive() activeSet {
 	return activeSet{"fill_active", use, " AND NOT EXISTS (SELECT FROM created c WHERE c.contract_id = e.contract_id)"}
 }
 
-// endSQL ends active contracts: it moves each active row to lifetimes. Contracts that were not active are found by NOT IN a list of numbers,
-// because a join would be quadratic: neither side has statistics. The statement is not among the generated queries, because sqlc does not
-// understand DELETE with USING.
+// endSQL ends active contracts: it moves each active row to lifetimes. Contracts that were not active are found by NOT
+// IN a list of numbers, because a join would be quadratic: neither side has statistics. The statement is not among the
+// generated queries, because sqlc does not understand DELETE with USING.
 func (set *activeSet) endSQL() string {
 	return `WITH ended AS MATERIALIZED (
     SELECT unnest($1::integer[]) AS synchronizer_ref, unnest($2::bigint[]) AS deactivated_offset, unnest($3::bigint[]) AS lookup_offset,
@@ -72,13 +74,14 @@ func (l *UpdatesWriter) project(ctx context.Context, tx pgx.Tx, s *active.Step) 
 	return nil
 }
 
-// apply applies the step to a set. What ends goes before what begins: a contract may leave a synchronizer and come back. What was
-// used is compared with what was active before either.
+// apply applies the step to a set. What ends goes before what begins: a contract may leave a synchronizer and come
+// back. What was used is compared with what was active before either.
 func (l *Leader) apply(ctx context.Context, tx pgx.Tx, set activeSet, s *active.Step) error {
 	if len(s.References) > 0 {
 		err := set.use(ctx, tx, dbsqlc.ActiveContractsUseParams{
-			LedgerOffsets: columnOf(s.References, func(u *active.Reference) int64 { return u.Offset }), NodeIds: columnOf(s.References, func(u *active.Reference) int32 { return u.NodeID }),
-			ContractIds: columnOf(s.References, func(u *active.Reference) string { return u.ContractID }),
+			LedgerOffsets: columnOf(s.References, func(u *active.Reference) int64 { return u.Offset }),
+			NodeIds:       columnOf(s.References, func(u *active.Reference) int32 { return u.NodeID }),
+			ContractIds:   columnOf(s.References, func(u *active.Reference) string { return u.ContractID }),
 		})
 		if err != nil {
 			return fmt.Errorf("ask for %d exercised contracts: %w", len(s.References), err)
@@ -90,7 +93,8 @@ func (l *Leader) apply(ctx context.Context, tx pgx.Tx, set activeSet, s *active.
 			columnOf(s.Deactivations, func(e *active.Deactivation) int64 { return e.DeactivatedOffset }),
 			columnOf(s.Deactivations, func(e *active.Deactivation) int64 { return e.LookupOffset }),
 			columnOf(s.Deactivations, func(e *active.Deactivation) int32 { return e.LookupNodeID }),
-			columnOf(s.Deactivations, func(e *active.Deactivation) string { return e.Key.ContractID })) // the largest is the last one: they go one after the other
+			// the largest is the last one: they go one after the other
+			columnOf(s.Deactivations, func(e *active.Deactivation) string { return e.Key.ContractID }))
 		if err != nil {
 			return fmt.Errorf("deactivate %d contracts: %w", len(s.Deactivations), err)
 		}

@@ -53,8 +53,9 @@ func (s *Store) AmuletSums(ctx context.Context, step func(at ledger.Offset)) (su
 	}
 }
 
-// CheckAmuletSums adds up the amulets of some more updates, and records the result for Status. more reports that there are others. If
-// updates were rewritten meanwhile, nothing is recorded and more is false: what rewrites them may take long.
+// CheckAmuletSums adds up the amulets of some more updates, and records the result for Status. more reports that there
+// are others. If updates were rewritten meanwhile, nothing is recorded and more is false: what rewrites them may take
+// long.
 func (l *TransactionsWriter) CheckAmuletSums(ctx context.Context) (more bool, err error) {
 	err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rewrite, err := l.store.db.Queries.RewritesNewest(ctx, tx)
@@ -75,7 +76,8 @@ func (l *TransactionsWriter) CheckAmuletSums(ctx context.Context) (more bool, er
 		}
 		more = sums.To < watermark
 		put := dbsqlc.AmuletChecksPutParams{
-			FromExclusive: int64(sums.From), ToInclusive: int64(sums.To), Updates: sums.Updates, Unbalanced: sums.Unbalanced, Unproved: sums.Unproved,
+			FromExclusive: int64(sums.From), ToInclusive: int64(sums.To), Updates: sums.Updates, Unbalanced: sums.Unbalanced,
+			Unproved: sums.Unproved,
 		}
 		if sums.First > 0 {
 			first := int64(sums.First)
@@ -90,7 +92,8 @@ func (l *TransactionsWriter) CheckAmuletSums(ctx context.Context) (more bool, er
 }
 
 // nextSums adds the sums of some updates after those that were added up before; of all again where they begin below.
-func (s *Store) nextSums(ctx context.Context, tx pgx.Tx, before AmuletSums) (sums AmuletSums, watermark ledger.Offset, err error) {
+func (s *Store) nextSums(ctx context.Context, tx pgx.Tx,
+	before AmuletSums) (sums AmuletSums, watermark ledger.Offset, err error) {
 	floor, watermark, err := s.movedBounds(ctx, tx)
 	if err != nil {
 		return before, 0, err
@@ -102,7 +105,8 @@ func (s *Store) nextSums(ctx context.Context, tx pgx.Tx, before AmuletSums) (sum
 		return before, watermark, nil
 	}
 	q := s.db.Queries
-	to, err := q.UpdatesWindow(ctx, tx, dbsqlc.UpdatesWindowParams{FromExclusive: int64(before.To), ToInclusive: int64(watermark), Beyond: checkedAtOnce - 1})
+	to, err := q.UpdatesWindow(ctx, tx, dbsqlc.UpdatesWindowParams{FromExclusive: int64(before.To),
+		ToInclusive: int64(watermark), Beyond: checkedAtOnce - 1})
 	if err != nil {
 		return before, 0, fmt.Errorf("look for the updates after offset %d: %w", before.To, err)
 	}
@@ -112,7 +116,8 @@ func (s *Store) nextSums(ctx context.Context, tx pgx.Tx, before AmuletSums) (sum
 	}
 	sums = before
 	sums.add(AmuletSums{
-		To: ledger.Offset(to), Updates: row.Updates, Unbalanced: row.Unbalanced, Unproved: row.Unproved, First: ledger.Offset(row.FirstOffset),
+		To: ledger.Offset(to), Updates: row.Updates, Unbalanced: row.Unbalanced, Unproved: row.Unproved,
+		First: ledger.Offset(row.FirstOffset),
 	})
 	return sums, watermark, nil
 }
@@ -127,7 +132,8 @@ func (s *Store) checkedSums(ctx context.Context, db dbsqlc.DBTX) (AmuletSums, er
 		return AmuletSums{}, fmt.Errorf("read the sums of updates that were checked: %w", err)
 	}
 	sums := AmuletSums{
-		From: ledger.Offset(row.FromExclusive), To: ledger.Offset(row.ToInclusive), Updates: row.Updates, Unbalanced: row.Unbalanced, Unproved: row.Unproved,
+		From: ledger.Offset(row.FromExclusive), To: ledger.Offset(row.ToInclusive), Updates: row.Updates,
+		Unbalanced: row.Unbalanced, Unproved: row.Unproved,
 	}
 	if row.FirstOffset != nil {
 		sums.First = ledger.Offset(*row.FirstOffset)

@@ -120,7 +120,8 @@ func (l *Leader) copyBatch(ctx context.Context, tx pgx.Tx, b *batch) error {
 	return l.keepCheckpoints(ctx, tx, b.numbers, b.pages)
 }
 
-// cover claims the range, which may be empty. It comes before the facts, so that a writer whose twin is in doubt waits here.
+// cover claims the range, which may be empty. It comes before the facts, so that a writer whose twin is in doubt waits
+// here.
 func (l *Leader) cover(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to ledger.Offset) error {
 	if from == to {
 		return nil
@@ -158,8 +159,8 @@ func (l *Leader) moveWatermark(ctx context.Context, tx pgx.Tx, from, to ledger.O
 	return nil
 }
 
-// mergeCoverage makes one row of what is covered in a range, and of what ends where it begins. It refuses a range that is
-// not covered as a whole.
+// mergeCoverage makes one row of what is covered in a range, and of what ends where it begins. It refuses a range that
+// is not covered as a whole.
 func (l *Leader) mergeCoverage(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to ledger.Offset) error {
 	merged, err := l.store.db.Queries.CoverageMerge(ctx, tx, dbsqlc.CoverageMergeParams{
 		Stream: StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(from), ToInclusive: int64(to),

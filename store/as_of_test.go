@@ -130,8 +130,8 @@ func TestContractHistoryFunction(t *testing.T) {
 	require.Empty(t, d.Rows("SELECT FROM ledger.contract_history('nobody')"))
 }
 
-// The offset at a time is the last before the first later update of any synchronizer, or of the one that is named, wherever their
-// times lie beside one another, and whether or not those of one synchronizer grow.
+// The offset at a time is the last before the first later update of any synchronizer, or of the one that is named,
+// wherever their times lie beside one another, and whether or not those of one synchronizer grow.
 func TestOffsetAt(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -167,8 +167,8 @@ func TestOffsetAt(t *testing.T) {
 	d.requireError("not NULL", "SELECT ledger.offset_at(NULL)")
 }
 
-// A synchronizer was away for long, and its updates come at once: the first one that is looked at is not later than the time, and far behind
-// the first that is. Finding that reads few updates all the same.
+// A synchronizer was away for long, and its updates come at once: the first one that is looked at is not later than the
+// time, and far behind the first that is. Finding that reads few updates all the same.
 func TestOffsetAtOfASynchronizerThatWasAway(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

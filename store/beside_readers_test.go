@@ -13,8 +13,8 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// The first role that is limited brings policies to tables that others read. Who has read one table and reads another one next is not
-// ended by a deadlock: the grant gets all tables at once, or none.
+// The first role that is limited brings policies to tables that others read. Who has read one table and reads another
+// one next is not ended by a deadlock: the grant gets all tables at once, or none.
 func TestAGrantEndsNobodysQuery(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -37,8 +37,8 @@ func TestAGrantEndsNobodysQuery(t *testing.T) {
 	require.NotEqual(t, "0", d.Row("SELECT count(*) FROM pg_policy"))
 }
 
-// A role that is granted again keeps its lists until the grant has the turn to number lists: who has it adds to them, and no deadlock ends
-// the one or the other.
+// A role that is granted again keeps its lists until the grant has the turn to number lists: who has it adds to them,
+// and no deadlock ends the one or the other.
 func TestAGrantWaitsForWhoNumbersLists(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -70,8 +70,9 @@ func migrateFurther(t *testing.T, url, statements string) error {
 	})
 }
 
-// A migration gets everything that it changes before it changes anything, or lets readers pass: who has read one table, and reads another
-// one next, is not ended by a deadlock, however long the migration takes. Behind a VACUUM it waits without keeping readers waiting.
+// A migration gets everything that it changes before it changes anything, or lets readers pass: who has read one table,
+// and reads another one next, is not ended by a deadlock, however long the migration takes. Behind a VACUUM it waits
+// without keeping readers waiting.
 func TestAMigrationEndsNobodysQuery(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

@@ -16,8 +16,8 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// CheckChange is CheckIdentity for a run that may change the scope: another scope is refused only if ChangeScope would refuse it, or if what
-// it adds could not be filled in because the participant is pruned up to an offset.
+// CheckChange is CheckIdentity for a run that may change the scope: another scope is refused only if ChangeScope would
+// refuse it, or if what it adds could not be filled in because the participant is pruned up to an offset.
 func (s *Store) CheckChange(ctx context.Context, participantID string, scope ledger.Scope, pruned ledger.Offset) error {
 	in, ok, err := s.Scope(ctx)
 	if err != nil {
@@ -32,14 +32,15 @@ func (s *Store) CheckChange(ctx context.Context, participantID string, scope led
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.refuseChange(ctx, tx, scope, pruned) })
 }
 
-// ChangeScope puts another scope in force: from the watermark on updates are written in it. What was stored before stays as it is, covered
-// in the scope in which it was read; as far as that lacks something, package audit's Refiller makes it complete. What only the scope before
-// showed ends at the watermark, and a contract that it ended before and shows again is active again. What was written ahead of the watermark is removed, and is
-// read again. Answers to look-ups are asked for again, because they depend on the parties, but contracts that were found stay where something
+// ChangeScope puts another scope in force: from the watermark on updates are written in it. What was stored before
+// stays as it is, covered in the scope in which it was read; as far as that lacks something, package audit's Refiller
+// makes it complete. What only the scope before showed ends at the watermark, and a contract that it ended before and
+// shows again is active again. What was written ahead of the watermark is removed, and is read again. Answers to
+// look-ups are asked for again, because they depend on the parties, but contracts that were found stay where something
 // was taken away: they may not be found again.
 //
-// changed is false if the scope is in force already, or nothing was started. It is called before anything is written in a term.
-// A scope of another form, and a database that can't be made complete for it, are *ledger.Problem.
+// changed is false if the scope is in force already, or nothing was started. It is called before anything is written in
+// a term. A scope of another form, and a database that can't be made complete for it, are *ledger.Problem.
 func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (changed bool, err error) {
 	before, ok, err := l.store.Scope(ctx)
 	if err != nil || !ok || before.Hash() == scope.Hash() {
@@ -63,7 +64,8 @@ func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (ch
 		if err := l.store.db.Queries.LookupsAgain(ctx, tx, len(scope.Lacks(before)) > 0); err != nil {
 			return fmt.Errorf("forget the answers to look-ups: %w", err)
 		}
-		err = l.store.db.Queries.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: scope.Hash(), Definition: scope.Canonical()})
+		err = l.store.db.Queries.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: scope.Hash(),
+			Definition: scope.Canonical()})
 		if err != nil {
 			return fmt.Errorf("record the scope: %w", err)
 		}
@@ -87,10 +89,12 @@ func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (ch
 			return err
 		}
 		// Readers never saw what was stored ahead, but replicated copies have it.
-		if err := writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(watermark), int64(end), writing.Reset); err != nil {
+		if err := writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(watermark), int64(end),
+			writing.Reset); err != nil {
 			return err
 		}
-		return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(watermark)-1, int64(watermark), writing.ScopeChanged)
+		return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(watermark)-1, int64(watermark),
+			writing.ScopeChanged)
 	})
 	if err != nil {
 		return false, fmt.Errorf("change the scope: %w", err)
@@ -98,7 +102,8 @@ func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (ch
 	return true, nil
 }
 
-// refuseChange refuses a scope of another form than what is covered, and a database that can't be made complete for the scope.
+// refuseChange refuses a scope of another form than what is covered, and a database that can't be made complete for the
+// scope.
 func (s *Store) refuseChange(ctx context.Context, tx pgx.Tx, scope ledger.Scope, pruned ledger.Offset) error {
 	covered, err := s.db.Queries.ScopesCovered(ctx, tx, StreamUpdates)
 	if err != nil {
@@ -113,10 +118,11 @@ func (s *Store) refuseChange(ctx context.Context, tx pgx.Tx, scope ledger.Scope,
 		if other := scope.OtherForm(stored); len(other) > 0 {
 			asked, holds := scope.Differences(stored)
 			return &ledger.Problem{
-				What: fmt.Sprintf("the scope can't be changed to %s: in %s it has another form than what database %s holds, which is %s",
+				What: fmt.Sprintf("the scope can't be changed to %s: in %s it has another form than what database %s holds, "+
+					"which is %s",
 					asked, strings.Join(other, ", "), s.Address(), holds),
-				Do: "leave these settings as they were: parties, templates and interfaces can be added and taken away, and nothing else; " +
-					"for another form index into a new database or pair of schemas (--tables-schema, --views-schema)",
+				Do: "leave these settings as they were: parties, templates and interfaces can be added and taken away, and " +
+					"nothing else; for another form index into a new database or pair of schemas (--tables-schema, --views-schema)",
 			}
 		}
 		more = more || len(stored.Lacks(scope)) > 0
@@ -124,9 +130,10 @@ func (s *Store) refuseChange(ctx context.Context, tx pgx.Tx, scope ledger.Scope,
 	return s.refuseUnsettled(ctx, tx, scope, more, pruned)
 }
 
-// refuseUnsettled refuses a change while history is being filled in below, and one to a scope that shows more than what is covered where the
-// participant does not have all of that any more.
-func (s *Store) refuseUnsettled(ctx context.Context, tx pgx.Tx, scope ledger.Scope, more bool, pruned ledger.Offset) error {
+// refuseUnsettled refuses a change while history is being filled in below, and one to a scope that shows more than what
+// is covered where the participant does not have all of that any more.
+func (s *Store) refuseUnsettled(ctx context.Context, tx pgx.Tx, scope ledger.Scope, more bool,
+	pruned ledger.Offset) error {
 	extent, err := held.Read(ctx, s.db, tx)
 	if err != nil || !extent.Started {
 		return err
@@ -141,27 +148,32 @@ func (s *Store) refuseUnsettled(ctx context.Context, tx pgx.Tx, scope ledger.Sco
 	}
 	if waiting != nil || len(below) > 0 || more && extent.HistoryFloor < extent.ProjectedFrom {
 		return &ledger.Problem{
-			What: fmt.Sprintf("the scope can't be changed: history is being filled in into database %s below offset %d, and what was active there is not known yet",
+			What: fmt.Sprintf("the scope can't be changed: history is being filled in into database %s below offset %d, and "+
+				"what was active there is not known yet",
 				s.Address(), extent.ProjectedFrom),
-			Do: "run `backfill history` with the flags as they were, until it has reached the beginning of the ledger or, with --with-snapshot, a snapshot; or give " +
-				"that history up with `indexer prune`, and change the scope then",
+			Do: "run `backfill history` with the flags as they were, until it has reached the beginning of the ledger or, " +
+				"with --with-snapshot, a snapshot; or give that history up with `indexer prune`, and change the scope then",
 		}
 	}
 	if more && pruned > extent.HistoryFloor {
 		return &ledger.Problem{
-			What: fmt.Sprintf("the scope can't be changed: what is added would have to be read again from offset %d on, where database %s begins, and the participant is pruned up to %d",
+			What: fmt.Sprintf("the scope can't be changed: what is added would have to be read again from offset %d on, where "+
+				"database %s begins, and the participant is pruned up to %d",
 				extent.HistoryFloor, s.Address(), pruned),
-			Do: fmt.Sprintf("run `indexer prune --before %d --apply`, which removes what is older, and change the scope then; or read from a replica of the participant "+
+			Do: fmt.Sprintf("run `indexer prune --before %d --apply`, which removes what is older, and change the scope then; "+
+				"or read from a replica of the participant "+
 				"that still has it", pruned+1),
 		}
 	}
 	return s.refuseSnapshotOnly(ctx, tx, &extent, extent.Watermark, scope)
 }
 
-// ScopeAt returns the scope in which what follows an offset is covered, and the offset up to which that holds. inForce is true for the
-// scope in force, and where nothing is covered: then scope says nothing.
-func (s *Store) ScopeAt(ctx context.Context, after ledger.Offset) (scope ledger.Scope, inForce bool, upTo ledger.Offset, err error) {
-	row, err := s.db.Queries.ScopeAt(ctx, s.db.Pool, dbsqlc.ScopeAtParams{Stream: tables.StreamUpdates, After: int64(after)})
+// ScopeAt returns the scope in which what follows an offset is covered, and the offset up to which that holds. inForce
+// is true for the scope in force, and where nothing is covered: then scope says nothing.
+func (s *Store) ScopeAt(ctx context.Context,
+	after ledger.Offset) (scope ledger.Scope, inForce bool, upTo ledger.Offset, err error) {
+	row, err := s.db.Queries.ScopeAt(ctx, s.db.Pool, dbsqlc.ScopeAtParams{Stream: tables.StreamUpdates,
+		After: int64(after)})
 	if err != nil {
 		return scope, false, 0, s.db.Unusable(fmt.Errorf("read in which scope offsets after %d are covered: %w", after, err))
 	}

@@ -41,8 +41,9 @@ const (
 	EventUnassigned = rows.KindUnassigned
 )
 
-// ContractEvent is something that happened to a contract. Fields that its kind does not have are nil or empty, and so are the update's id
-// and the record time of an event from a snapshot. The JSON forms of this type and the next three are for scripts.
+// ContractEvent is something that happened to a contract. Fields that its kind does not have are nil or empty, and so
+// are the update's id and the record time of an event from a snapshot. The JSON forms of this type and the next three
+// are for scripts.
 type ContractEvent struct {
 	Offset         ledger.Offset `json:"ledger_offset"`
 	NodeID         int32         `json:"node_id"`
@@ -73,8 +74,8 @@ type ContractActive struct {
 	ReassignmentCounter int64         `json:"reassignment_counter"`
 }
 
-// ContractLifetime is a time in which a contract was active on a synchronizer: at the offsets from Activated on, and not at Deactivated
-// any more.
+// ContractLifetime is a time in which a contract was active on a synchronizer: at the offsets from Activated on, and
+// not at Deactivated any more.
 type ContractLifetime struct {
 	SynchronizerID *string       `json:"synchronizer_id"`
 	Activated      ledger.Offset `json:"activated_offset"`
@@ -115,7 +116,8 @@ func (s *Store) ContractHistory(ctx context.Context, contractID string) (Contrac
 }
 
 func (s *Store) contractEvents(ctx context.Context, db dbsqlc.DBTX, contractID string, h *ContractHistory) error {
-	rows, err := s.db.Queries.ContractEvents(ctx, db, dbsqlc.ContractEventsParams{ContractID: contractID, Most: historyLimit + 1})
+	rows, err := s.db.Queries.ContractEvents(ctx, db, dbsqlc.ContractEventsParams{ContractID: contractID,
+		Most: historyLimit + 1})
 	if err != nil {
 		return err
 	}
@@ -125,9 +127,12 @@ func (s *Store) contractEvents(ctx context.Context, db dbsqlc.DBTX, contractID s
 	slices.Reverse(rows)
 	for _, r := range rows {
 		h.Events = append(h.Events, ContractEvent{
-			Offset: ledger.Offset(r.LedgerOffset), NodeID: r.NodeID, Kind: r.Kind, Origin: ledger.Origin(r.Origin), UpdateID: r.UpdateID,
-			RecordTime: ledgerTime(r.RecordTime), SynchronizerID: r.SynchronizerID, TemplateID: r.TemplateID, PackageName: r.PackageName,
-			ACSDelta: r.ACSDelta, Choice: r.Choice, Consuming: r.Consuming, InterfaceID: r.InterfaceID, Source: r.SourceSynchronizerID,
+			Offset: ledger.Offset(r.LedgerOffset), NodeID: r.NodeID, Kind: r.Kind, Origin: ledger.Origin(r.Origin),
+			UpdateID:   r.UpdateID,
+			RecordTime: ledgerTime(r.RecordTime), SynchronizerID: r.SynchronizerID, TemplateID: r.TemplateID,
+			PackageName: r.PackageName,
+			ACSDelta:    r.ACSDelta, Choice: r.Choice, Consuming: r.Consuming, InterfaceID: r.InterfaceID,
+			Source: r.SourceSynchronizerID,
 			Target: r.TargetSynchronizerID, ReassignmentID: r.ReassignmentID, ReassignmentCounter: r.ReassignmentCounter,
 		})
 	}
@@ -138,7 +143,8 @@ func (s *Store) contractEvents(ctx context.Context, db dbsqlc.DBTX, contractID s
 	h.Contract = &ledger.Contract{
 		ContractID: contractID, TemplateID: textOf(stored.TemplateID), PackageName: textOf(stored.PackageName),
 		Argument: stored.Payload, ContractKey: stored.ContractKey, ContractKeyHash: stored.ContractKeyHash,
-		Signatories: stored.Signatories, Observers: stored.Observers, WitnessParties: stored.WitnessParties, CreatedAt: ledgerTime(stored.CreatedAt),
+		Signatories: stored.Signatories, Observers: stored.Observers, WitnessParties: stored.WitnessParties,
+		CreatedAt: ledgerTime(stored.CreatedAt),
 	}
 	return err
 }
@@ -167,8 +173,9 @@ func (s *Store) contractState(ctx context.Context, db dbsqlc.DBTX, contractID st
 	}
 	for _, l := range lifetimes {
 		h.Lifetimes = append(h.Lifetimes, ContractLifetime{
-			SynchronizerID: l.SynchronizerID, Activated: ledger.Offset(l.ActivatedOffset), Deactivated: ledger.Offset(l.DeactivatedOffset),
-			NodeID: l.ActivatedNodeID,
+			SynchronizerID: l.SynchronizerID, Activated: ledger.Offset(l.ActivatedOffset),
+			Deactivated: ledger.Offset(l.DeactivatedOffset),
+			NodeID:      l.ActivatedNodeID,
 		})
 	}
 	return nil
@@ -183,14 +190,16 @@ func (s *Store) contractLookup(ctx context.Context, db dbsqlc.DBTX, contractID s
 		return err
 	}
 	h.Lookup = &ContractLookup{
-		Status: ledger.LookupStatus(row.Status), Reason: textOf(row.Reason), At: ledgerTime(row.LookedUpAt), Offset: ledger.Offset(row.LedgerOffset),
+		Status: ledger.LookupStatus(row.Status), Reason: textOf(row.Reason), At: ledgerTime(row.LookedUpAt),
+		Offset: ledger.Offset(row.LedgerOffset),
 		NodeID: row.NodeID,
 	}
 	if h.Contract == nil && h.Lookup.Status == ledger.LookupFound {
 		h.Contract = &ledger.Contract{
 			ContractID: contractID, TemplateID: textOf(row.TemplateID), PackageName: textOf(row.PackageName),
-			Argument: row.Payload, ContractKey: row.ContractKey, ContractKeyHash: row.ContractKeyHash, Signatories: row.Signatories,
-			Observers: row.Observers, WitnessParties: row.WitnessParties, CreatedAt: ledgerTime(row.CreatedAt),
+			Argument: row.Payload, ContractKey: row.ContractKey, ContractKeyHash: row.ContractKeyHash,
+			Signatories: row.Signatories,
+			Observers:   row.Observers, WitnessParties: row.WitnessParties, CreatedAt: ledgerTime(row.CreatedAt),
 		}
 	}
 	return nil

@@ -19,8 +19,8 @@ var besideTheWatermark = []string{"stream_checkpoints", "packages", "vetted_pack
 	"transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions", "unknown_transactions",
 	"party_transfers", "verifications", "synchronizers", "template_numbers", "parties"}
 
-// Relations of what packages say, of what was written again or redacted, of what moved, by owners that can be read, and of who is hosted: the test that asks for rows has
-// none of these.
+// Relations of what packages say, of what was written again or redacted, of what moved, by owners that can be read, and
+// of who is hosted: the test that asks for rows has none of these.
 var withoutRows = []string{
 	"templates", "interfaces", "choices", "fields", "typed_views", "rewrites", "redactions", "token_events", "token_transfers", "pending_instructions",
 	"rewards", "burns", "traffic_purchases", "mining_rounds", "amulet_sums", "hosted_parties",
@@ -28,8 +28,8 @@ var withoutRows = []string{
 
 var contractFunctions = []string{"latest_offset", "oldest_offset", "state_floor", "verified_offset", "verified_seq"}
 
-// relations are those of schema ledger. What their columns are is published in docs/relations.md, which the tests of internal/app hold
-// against the catalog.
+// relations are those of schema ledger. What their columns are is published in docs/relations.md, which the tests of
+// internal/app hold against the catalog.
 func (d *testDB) relations() []string {
 	d.T.Helper()
 	list := d.Rows("SELECT relname::text FROM pg_class WHERE relnamespace = 'ledger'::regnamespace AND relkind IN ('r', 'v', 'm', 'p')")
@@ -188,8 +188,8 @@ func TestContractRelationsAreJoinedByIndex(t *testing.T) {
 	}
 }
 
-// What is asked of one template begins with that template's contracts, whatever the number of its versions: no relation is read whole, and none
-// again for each version.
+// What is asked of one template begins with that template's contracts, whatever the number of its versions: no relation
+// is read whole, and none again for each version.
 func TestContractsOfATemplateAreReadByIndex(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

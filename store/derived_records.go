@@ -13,9 +13,10 @@ import (
 	"ledgerindexer/store/internal/moved"
 )
 
-// MovedUpdates reads the next atMost updates after an offset, up to the watermark, and returns those that move amulets, in order. It has read
-// up to through, which is after if there are no further updates.
-func (s *Store) MovedUpdates(ctx context.Context, after ledger.Offset, atMost int) (list []ledger.MovedUpdate, through ledger.Offset, err error) {
+// MovedUpdates reads the next atMost updates after an offset, up to the watermark, and returns those that move amulets,
+// in order. It has read up to through, which is after if there are no further updates.
+func (s *Store) MovedUpdates(ctx context.Context, after ledger.Offset,
+	atMost int) (list []ledger.MovedUpdate, through ledger.Offset, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		floor, watermark, err := s.movedBounds(ctx, tx)
 		if err != nil {
@@ -35,9 +36,11 @@ func (s *Store) MovedUpdates(ctx context.Context, after ledger.Offset, atMost in
 	return list, through, err
 }
 
-// BeforeLast returns the offset after which the last so many updates up to the watermark follow, and the watermark. The offset is not below
-// above; all reports that it is no higher than that or than where the stored history begins, so that no earlier update is left.
-func (s *Store) BeforeLast(ctx context.Context, above ledger.Offset, updates int) (before, watermark ledger.Offset, all bool, err error) {
+// BeforeLast returns the offset after which the last so many updates up to the watermark follow, and the watermark. The
+// offset is not below above; all reports that it is no higher than that or than where the stored history begins, so
+// that no earlier update is left.
+func (s *Store) BeforeLast(ctx context.Context, above ledger.Offset,
+	updates int) (before, watermark ledger.Offset, all bool, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
 		var floor ledger.Offset
 		if floor, watermark, err = s.movedBounds(ctx, tx); err != nil {
@@ -69,8 +72,8 @@ func (s *Store) movedBounds(ctx context.Context, tx pgx.Tx) (floor, watermark le
 	return ledger.Offset(max(floors.HistoryFloor, floors.PrunedTo)), watermark, nil
 }
 
-// RecordOrigin returns the offset of the update from which the record with a seq follows, and the version of the rules that derived it.
-// stored is false if the record or the update is not stored.
+// RecordOrigin returns the offset of the update from which the record with a seq follows, and the version of the rules
+// that derived it. stored is false if the record or the update is not stored.
 func (s *Store) RecordOrigin(ctx context.Context, seq int64) (at ledger.Offset, rules int32, stored bool, err error) {
 	return held.RecordOrigin(ctx, s.db, s.db.Pool, seq)
 }

@@ -56,20 +56,23 @@ type ExportRelation struct {
 // ExportState is what a database says of itself to an export.
 type ExportState struct {
 	Extent
-	Participant, Network string // whose ledger it is, of a network the party that operates it; and in which network, or empty where that is not recorded
+	// whose ledger it is, of a network the party that operates it; and in which network, or empty where that is not
+	// recorded
+	Participant, Network string
 	Scope                string // hash of the scope in force
 	ScopeDefinition      []byte // JSON
 	SchemaVersion        int64
 	Verified             ledger.Offset // up to here updates, or records, were read again and found equal
 	Changes              []ExportChange
 
-	// Records says that it is of the transaction history: offsets are seqs. The first record is that after RecordsAfter, which grows when the history is
-	// read again, and is the watermark where that brought none.
+	// Records says that it is of the transaction history: offsets are seqs. The first record is that after RecordsAfter,
+	// which grows when the history is read again, and is the watermark where that brought none.
 	Records      bool
 	RecordsAfter ledger.Offset
 }
 
-// ExportChange is a range of the updates, of what a snapshot brought, or of the transaction history, in which rows changed after they had been shown.
+// ExportChange is a range of the updates, of what a snapshot brought, or of the transaction history, in which rows
+// changed after they had been shown.
 type ExportChange struct {
 	Number   int64 // those that came later have greater ones
 	At       time.Time
@@ -185,13 +188,15 @@ func (e *ExportSnapshot) common(ctx context.Context, state *ExportState) (err er
 	}
 	for _, c := range changes {
 		state.Changes = append(state.Changes, ExportChange{
-			c.Rewrite, c.RewrittenAt.Time.UTC(), c.Stream, ledger.Offset(c.FromExclusive), ledger.Offset(c.ToInclusive), c.Reason,
+			c.Rewrite, c.RewrittenAt.Time.UTC(), c.Stream, ledger.Offset(c.FromExclusive), ledger.Offset(c.ToInclusive),
+			c.Reason,
 		})
 	}
 	return nil
 }
 
-// Cut returns the offset of the last of so many updates, or records, after an offset up to another one; 0: there are fewer.
+// Cut returns the offset of the last of so many updates, or records, after an offset up to another one; 0: there are
+// fewer.
 func (e *ExportSnapshot) Cut(ctx context.Context, after, upTo ledger.Offset, updates int64) (ledger.Offset, error) {
 	if e.records { // seqs have no gaps
 		if int64(upTo-after) < updates {
@@ -211,20 +216,23 @@ func (e *ExportSnapshot) Cut(ctx context.Context, after, upTo ledger.Offset, upd
 	return ledger.Offset(at[0]), nil
 }
 
-// Seals returns the windows that have a part of a range, and with the first range the snapshot's. Those that wait to be compared again are left out.
+// Seals returns the windows that have a part of a range, and with the first range the snapshot's. Those that wait to be
+// compared again are left out.
 func (e *ExportSnapshot) Seals(ctx context.Context, from, to ledger.Offset) (seals []ExportSeal, err error) {
 	stream := findings.SealedUpdates
 	if e.records {
 		stream = findings.SealedTransactions
 	}
-	windows, err := e.store.db.Queries.ExportSeals(ctx, e.tx, dbsqlc.ExportSealsParams{Stream: stream, FromExclusive: int64(from), ToInclusive: int64(to)})
+	windows, err := e.store.db.Queries.ExportSeals(ctx, e.tx, dbsqlc.ExportSealsParams{Stream: stream,
+		FromExclusive: int64(from), ToInclusive: int64(to)})
 	if err != nil {
 		return nil, fmt.Errorf("read what was sealed: %w", err)
 	}
 	for _, w := range windows {
 		seals = append(seals, ExportSeal{
-			Stream: w.Stream, From: ledger.Offset(w.FromExclusive), To: ledger.Offset(w.ToInclusive), VerifiedAt: w.VerifiedAt.Time.UTC(),
-			Result: w.Result, Differences: w.Differences, Digest: w.Digest,
+			Stream: w.Stream, From: ledger.Offset(w.FromExclusive), To: ledger.Offset(w.ToInclusive),
+			VerifiedAt: w.VerifiedAt.Time.UTC(),
+			Result:     w.Result, Differences: w.Differences, Digest: w.Digest,
 		})
 	}
 	return seals, nil
@@ -235,9 +243,11 @@ var exportTypes = map[uint32]struct {
 	form ExportType
 	cast string
 }{
-	pgtype.Int8OID: {ExportBigint, ""}, pgtype.Int4OID: {ExportInteger, ""}, pgtype.BoolOID: {ExportBoolean, ""}, pgtype.TextOID: {ExportText, ""},
+	pgtype.Int8OID: {ExportBigint, ""}, pgtype.Int4OID: {ExportInteger, ""}, pgtype.BoolOID: {ExportBoolean, ""},
+	pgtype.TextOID:    {ExportText, ""},
 	pgtype.NumericOID: {ExportText, "::text"}, pgtype.JSONBOID: {ExportJSON, "::text"}, pgtype.ByteaOID: {ExportBytes, ""},
-	pgtype.TimestamptzOID: {ExportTime, ""}, pgtype.DateOID: {ExportDate, ""}, pgtype.TextArrayOID: {ExportTexts, ""}, pgtype.NumericArrayOID: {ExportTexts, "::text[]"},
+	pgtype.TimestamptzOID: {ExportTime, ""}, pgtype.DateOID: {ExportDate, ""}, pgtype.TextArrayOID: {ExportTexts, ""},
+	pgtype.NumericArrayOID: {ExportTexts, "::text[]"},
 }
 
 // Packages returns the ids of the packages that are stored. Records need none.
@@ -278,13 +288,15 @@ func (e *ExportSnapshot) Relations(ctx context.Context) ([]ExportRelation, error
 		return nil, err
 	}
 	for _, v := range views {
-		r, err := e.relation(ctx, tables.ExportedView(v.Schema+"_"+v.Name, pgx.Identifier{v.Schema, v.Name}.Sanitize(), v.Kind))
+		r, err := e.relation(ctx, tables.ExportedView(v.Schema+"_"+v.Name, pgx.Identifier{v.Schema, v.Name}.Sanitize(),
+			v.Kind))
 		if err != nil {
 			return nil, fmt.Errorf("look at the columns of %s.%s: %w", v.Schema, v.Name, err)
 		}
 		r.Of = strings.TrimSuffix(fmt.Sprintf("%s %s:%s:%s %s", v.Kind, v.Package, v.Module, v.Entity, v.Choice), " ")
 		if slices.ContainsFunc(list, func(other ExportRelation) bool { return other.Name == r.Name }) {
-			return nil, fmt.Errorf("view %s.%s would be exported as %s, as something else is: drop it (`indexer views drop`) or make it with another --schema",
+			return nil, fmt.Errorf("view %s.%s would be exported as %s, as something else is: drop it (`indexer views drop`) "+
+				"or make it with another --schema",
 				v.Schema, v.Name, r.Name)
 		}
 		list = append(list, r)
@@ -327,7 +339,8 @@ func (e *ExportSnapshot) relation(ctx context.Context, exported tables.Exported)
 			return r, fmt.Errorf("column %s is of a type that no export has a form for", field.Name)
 		}
 		column := ExportColumn{Name: field.Name, Type: as.form}
-		if field.DataTypeOID == pgtype.NumericOID && field.TypeModifier >= 0 { // of numeric(38, scale), with what the type's header takes
+		// of numeric(38, scale), with what the type's header takes
+		if field.DataTypeOID == pgtype.NumericOID && field.TypeModifier >= 0 {
 			column.Type, column.Scale = ExportDecimal, int(field.TypeModifier-4)&0xffff
 		}
 		r.Columns = append(r.Columns, column)
@@ -346,9 +359,10 @@ func (e *ExportSnapshot) relation(ctx context.Context, exported tables.Exported)
 	return r, nil
 }
 
-// Rows calls row for each row of a relation that belongs to a range. The values are in the order of the columns; nil is NULL. They are valid until
-// row returns.
-func (e *ExportSnapshot) Rows(ctx context.Context, r ExportRelation, from, to ledger.Offset, row func(values [][]byte) error) error {
+// Rows calls row for each row of a relation that belongs to a range. The values are in the order of the columns; nil is
+// NULL. They are valid until row returns.
+func (e *ExportSnapshot) Rows(ctx context.Context, r ExportRelation, from, to ledger.Offset,
+	row func(values [][]byte) error) error {
 	rows, err := e.tx.Query(ctx, r.query, pgx.QueryResultFormats{pgx.BinaryFormatCode}, int64(from), int64(to))
 	if err == nil {
 		defer rows.Close()

@@ -13,14 +13,16 @@ import (
 	"ledgerindexer/store/internal/session"
 )
 
-// The server frees the lock of an export that has vanished after exportLockIdle. One that is at work shows itself every exportLockPing.
+// The server frees the lock of an export that has vanished after exportLockIdle. One that is at work shows itself every
+// exportLockPing.
 const (
 	exportLockPing = time.Second
 	exportLockIdle = 10 * time.Second
 )
 
-// LockExport keeps other exports of this database out of a place until unlock is called. If one is at work there the error is a *ledger.Problem.
-// locked ends when the lock is lost, with the reason as its cause. A standby has locks of its own.
+// LockExport keeps other exports of this database out of a place until unlock is called. If one is at work there the
+// error is a *ledger.Problem. locked ends when the lock is lost, with the reason as its cause. A standby has locks of
+// its own.
 func (s *Store) LockExport(ctx context.Context, place string) (locked context.Context, unlock func(), err error) {
 	config := s.db.Conn.Copy()
 	config.RuntimeParams["application_name"] = s.db.Config.Schemas.Program() + " export lock"
@@ -60,7 +62,8 @@ func (s *Store) holdExport(ctx context.Context, conn *pgx.Conn, place string) (p
 	}
 	if !free {
 		return nil, &ledger.Problem{
-			What: fmt.Sprintf("another export of database %s writes to %s", s.Address(), place), Do: "wait until it is done, or stop it",
+			What: fmt.Sprintf("another export of database %s writes to %s", s.Address(), place),
+			Do:   "wait until it is done, or stop it",
 		}
 	}
 	return tx, nil

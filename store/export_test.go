@@ -15,7 +15,8 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// Every table of facts and of a snapshot, and the lifetimes, are shown by a relation that is exported, which reads them.
+// Every table of facts and of a snapshot, and the lifetimes, are shown by a relation that is exported, which reads
+// them.
 func TestEveryFactIsExported(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -54,7 +55,8 @@ func TestEveryRecordIsExported(t *testing.T) {
 	require.ElementsMatch(t, tables.Names(tables.In(tables.Records)), of)
 }
 
-// An export that begins while pruning holds the floors and the tables sees the database as it is afterwards, and not the floors from before.
+// An export that begins while pruning holds the floors and the tables sees the database as it is afterwards, and not
+// the floors from before.
 func TestAnExportSeesWhatItWaitedFor(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

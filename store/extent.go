@@ -11,8 +11,8 @@ import (
 	"ledgerindexer/store/internal/held"
 )
 
-// Held reports whether anything is stored, or claimed to be, of the updates and of the transaction history. A snapshot that was
-// begun and not finished is nothing yet.
+// Held reports whether anything is stored, or claimed to be, of the updates and of the transaction history. A snapshot
+// that was begun and not finished is nothing yet.
 func (s *Store) Held(ctx context.Context) (updates, history bool, err error) {
 	held, err := s.db.Queries.AnythingHeld(ctx, s.db.Pool)
 	if err != nil {
@@ -21,8 +21,8 @@ func (s *Store) Held(ctx context.Context) (updates, history bool, err error) {
 	return held.Updates, held.History, nil
 }
 
-// Begun reports whether updates, a snapshot of them included that is not finished, and a transaction history have begun to be stored. A
-// database without the schemas holds neither.
+// Begun reports whether updates, a snapshot of them included that is not finished, and a transaction history have begun
+// to be stored. A database without the schemas holds neither.
 func (s *Store) Begun(ctx context.Context) (updates, history bool, err error) {
 	var exists bool
 	err = s.db.Pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.db.Config.Schemas.VersionTable()).Scan(&exists)

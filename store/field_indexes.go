@@ -29,10 +29,10 @@ type FieldSubject struct {
 	Entity    string `json:"entity"`
 }
 
-// FieldIndex is an index of a field of all payloads, of all interface views, or of all choice arguments that have it. Without a path it
-// indexes all lifetimes by template, all exercises by choice, or what Of says. An index of a field serves every template whose field has the same path
-// and type. A partial index for one template would need the numbers of its versions in the condition, which queries through a view don't
-// have.
+// FieldIndex is an index of a field of all payloads, of all interface views, or of all choice arguments that have it.
+// Without a path it indexes all lifetimes by template, all exercises by choice, or what Of says. An index of a field
+// serves every template whose field has the same path and type. A partial index for one template would need the numbers
+// of its versions in the condition, which queries through a view don't have.
 type FieldIndex struct {
 	Path     string         `json:"path"`         // with dots between fields; empty: of no field
 	Of       IndexOf        `json:"of,omitempty"` // without a path
@@ -58,13 +58,14 @@ type FieldIndexWanted struct {
 	Subject    FieldSubject
 	Path, Type string // empty: of no field
 	Of         IndexOf
-	// Expression returns the field's expression for a column. It must be immutable and never fail. It is not called without a path.
+	// Expression returns the field's expression for a column. It must be immutable and never fail. It is not called
+	// without a path.
 	Expression func(column string) string
 	Anyway     bool // also index texts of which many are the same
 }
 
-// fieldTables are the tables of the fields of templates, interfaces or choices. That of carried rows has no partitions; exercises and
-// lifetimes have none.
+// fieldTables are the tables of the fields of templates, interfaces or choices. That of carried rows has no partitions;
+// exercises and lifetimes have none.
 type fieldTables struct{ facts, carried, column string }
 
 func (s FieldSubject) tables(path string, of IndexOf) fieldTables {
@@ -88,18 +89,18 @@ const (
 	fieldComment = "Made by indexer index create: "
 	// fieldTurnTries is how often the lock is tried: the session of an ended command may last a little longer.
 	fieldTurnTries = 20
-	// At most one of sameShare values, of the last sameSample, may be the most frequent one. A hash index keeps equal values in one
-	// chain, and walks it for each new one.
+	// At most one of sameShare values, of the last sameSample, may be the most frequent one. A hash index keeps equal
+	// values in one chain, and walks it for each new one.
 	sameSample, sameShare = 10_000, 10
 )
 
 // ErrSameValues is wrapped by the error of CreateFieldIndex for a field of which too many values are the same.
 var ErrSameValues = errors.New("too many values are the same")
 
-// CreateFieldIndex creates an index, or completes an unfinished one, and reports whether it did anything. It blocks writers and readers for
-// moments only. It builds one part of the index after the other, each after the open transactions have ended. After an error the finished
-// parts stay, and the next call continues from there. Errors are a *ledger.Problem if the role lacks a right, another call is at work, or
-// too many values are the same (ErrSameValues).
+// CreateFieldIndex creates an index, or completes an unfinished one, and reports whether it did anything. It blocks
+// writers and readers for moments only. It builds one part of the index after the other, each after the open
+// transactions have ended. After an error the finished parts stay, and the next call continues from there. Errors are a
+// *ledger.Problem if the role lacks a right, another call is at work, or too many values are the same (ErrSameValues).
 func (s *Store) CreateFieldIndex(ctx context.Context, wanted FieldIndexWanted) (FieldIndex, bool, error) {
 	var index FieldIndex
 	changed := false
@@ -122,8 +123,8 @@ func (s *Store) FieldIndexes(ctx context.Context) (list []FieldIndex, err error)
 	return list, err
 }
 
-// DropFieldIndex drops an index. If others than of need it too, it only removes of from the description. It reports whether the index is
-// dropped.
+// DropFieldIndex drops an index. If others than of need it too, it only removes of from the description. It reports
+// whether the index is dropped.
 func (s *Store) DropFieldIndex(ctx context.Context, name string, of FieldSubject) (dropped bool, err error) {
 	err = s.alterFieldIndexes(ctx, func(w *fieldIndexWork) error {
 		index, exists, err := fieldIndex(ctx, w.conn, name)
@@ -171,9 +172,10 @@ func (s *Store) alterFieldIndexes(ctx context.Context, change func(*fieldIndexWo
 	if _, err := conn.Exec(ctx, limits); err != nil {
 		return s.db.Unusable(fmt.Errorf("database %s: set the limits on time: %w", s.Address(), err))
 	}
-	// The lock is another session's. If this process is killed, the server must not continue to build beside the next holder of the lock. Servers
-	// that can't look for that refuse the setting.
-	if _, err := conn.Exec(ctx, "SET client_connection_check_interval = '1s'"); err != nil && !pg.HasCode(err, pg.InvalidParameterValue) {
+	// The lock is another session's. If this process is killed, the server must not continue to build beside the next
+	// holder of the lock. Servers that can't look for that refuse the setting.
+	if _, err := conn.Exec(ctx, "SET client_connection_check_interval = '1s'"); err != nil &&
+		!pg.HasCode(err, pg.InvalidParameterValue) {
 		return s.db.Unusable(fmt.Errorf("database %s: let it notice that this command has ended: %w", s.Address(), err))
 	}
 	err = change(&fieldIndexWork{store: s, conn: conn})
@@ -184,7 +186,8 @@ func (s *Store) alterFieldIndexes(ctx context.Context, change func(*fieldIndexWo
 }
 
 func notTheirOwner(err error) error {
-	return &ledger.Problem{What: "the role may not change the indexer's tables", Do: "use the role that owns them: the one that runs the indexer", Err: err}
+	return &ledger.Problem{What: "the role may not change the indexer's tables", Do: "use the role that owns them: the " +
+		"one that runs the indexer", Err: err}
 }
 
 func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (FieldIndex, bool, error) {
@@ -238,14 +241,16 @@ func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (F
 }
 
 // finish builds the missing parts, for carried rows and for partitions. PostgreSQL creates those of new partitions.
-func (w *fieldIndexWork) finish(ctx context.Context, at fieldTables, name, hash, definition string) (built bool, err error) {
+func (w *fieldIndexWork) finish(ctx context.Context, at fieldTables, name, hash,
+	definition string) (built bool, err error) {
 	if at.carried != "" {
 		if built, err = w.build(ctx, at.carried, fieldPartName(at.carried, hash), definition); err != nil {
 			return built, err
 		}
 	}
 	for {
-		partitions, err := pg.Column[string](ctx, w.conn, `SELECT p.relname::text FROM pg_inherits h JOIN pg_class p ON p.oid = h.inhrelid
+		partitions, err := pg.Column[string](ctx, w.conn,
+			`SELECT p.relname::text FROM pg_inherits h JOIN pg_class p ON p.oid = h.inhrelid
 			WHERE h.inhparent = to_regclass($1) AND NOT EXISTS (
 				SELECT FROM pg_index i JOIN pg_inherits x ON x.inhrelid = i.indexrelid WHERE i.indrelid = p.oid AND x.inhparent = to_regclass($2))
 			ORDER BY length(p.relname), p.relname`, at.facts, quotedName(name))
@@ -277,10 +282,12 @@ func (w *fieldIndexWork) finish(ctx context.Context, at fieldTables, name, hash,
 	}
 }
 
-// build builds the index of one table, unless it exists. It first drops an invalid one, which an interrupted build left behind.
+// build builds the index of one table, unless it exists. It first drops an invalid one, which an interrupted build left
+// behind.
 func (w *fieldIndexWork) build(ctx context.Context, table, name, definition string) (built bool, err error) {
 	var valid bool
-	err = w.conn.QueryRow(ctx, "SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass($1) AND i.indrelid = to_regclass($2)", quotedName(name), quotedName(table)).Scan(&valid)
+	err = w.conn.QueryRow(ctx, "SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass($1) AND i.indrelid "+
+		"= to_regclass($2)", quotedName(name), quotedName(table)).Scan(&valid)
 	switch {
 	case err == nil && valid:
 		return false, nil
@@ -294,7 +301,8 @@ func (w *fieldIndexWork) build(ctx context.Context, table, name, definition stri
 	start := time.Now()
 	w.store.db.Config.Logger.InfoContext(ctx, "building an index", "index", name, "relation", table)
 	// It waits for other transactions, but blocks none.
-	if err := w.withoutLockTimeout(ctx, "CREATE INDEX CONCURRENTLY "+quotedName(name)+" ON "+quotedName(table)+" "+definition); err != nil {
+	if err := w.withoutLockTimeout(ctx, "CREATE INDEX CONCURRENTLY "+quotedName(name)+" ON "+quotedName(table)+" "+
+		definition); err != nil {
 		return false, fmt.Errorf("build the index of %s: %w", table, err)
 	}
 	// Without this the planner has no statistics of the expression.
@@ -324,10 +332,12 @@ func (w *fieldIndexWork) withoutLockTimeout(ctx context.Context, statement strin
 	return err
 }
 
-// drop drops the index, which has the description, after the parts that are not attached, so that an interrupted drop can be repeated.
+// drop drops the index, which has the description, after the parts that are not attached, so that an interrupted drop
+// can be repeated.
 func (w *fieldIndexWork) drop(ctx context.Context, at fieldTables, index FieldIndex) error {
 	hash := index.Name[strings.LastIndex(index.Name, "_")+1:]
-	loose, err := pg.Column[string](ctx, w.conn, `SELECT c.relname::text FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid JOIN pg_class t ON t.oid = i.indrelid
+	loose, err := pg.Column[string](ctx, w.conn,
+		`SELECT c.relname::text FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid JOIN pg_class t ON t.oid = i.indrelid
 		WHERE c.relkind = 'i' AND NOT c.relispartition AND c.relname = t.relname || $1
 		AND (i.indrelid = to_regclass(nullif($2, '')) OR i.indrelid IN (SELECT h.inhrelid FROM pg_inherits h WHERE h.inhparent = to_regclass($3)))`, fieldPartName("", hash), at.carried, at.facts)
 	if err != nil {
@@ -354,7 +364,8 @@ func (w *fieldIndexWork) refuseSameValues(ctx context.Context, table, expression
 		return fmt.Errorf("look at its last values: %w", err)
 	}
 	if values >= sameSample/sameShare && same*sameShare > values {
-		return &ledger.Problem{What: fmt.Sprintf("of its last %d values %d are the same: an index would slow writing down more and more, and a query for that value would read as much without it", values, same),
+		return &ledger.Problem{What: fmt.Sprintf("of its last %d values %d are the same: an index would slow writing down "+
+			"more and more, and a query for that value would read as much without it", values, same),
 			Do: "index another field, or say --anyway", Err: ErrSameValues}
 	}
 	return nil
@@ -367,23 +378,27 @@ func (w *fieldIndexWork) describe(ctx context.Context, db interface {
 	if err != nil {
 		return err
 	}
-	_, err = db.Exec(ctx, "COMMENT ON INDEX "+quotedName(index.Name)+" IS '"+strings.ReplaceAll(fieldComment+string(text), "'", "''")+"'")
+	_, err = db.Exec(ctx, "COMMENT ON INDEX "+quotedName(index.Name)+" IS '"+strings.ReplaceAll(fieldComment+string(text),
+		"'", "''")+"'")
 	return err
 }
 
-// wholeDefinitions are those of indexes of no field, by what they are of, or else by table. That of lifetimes by template has all columns
-// that counting needs, also for limited roles. Of contract keys ledger.created_with_key has the expression. A key is used again and again:
-// the offset keeps equal ones in order, so that each new one has its place at once.
+// wholeDefinitions are those of indexes of no field, by what they are of, or else by table. That of lifetimes by
+// template has all columns that counting needs, also for limited roles. Of contract keys ledger.created_with_key has
+// the expression. A key is used again and again: the offset keeps equal ones in order, so that each new one has its
+// place at once.
 var wholeDefinitions = map[string]string{
 	string(OfKeys):     "USING btree (jsonb_hash_extended(contract_key, 0), ledger_offset) WHERE contract_key IS NOT NULL",
 	string(OfHoldings): "USING btree (position_id, deactivated_offset, activated_offset) WHERE position_id IS NOT NULL",
-	"lifetimes":        "USING btree (template_ref, deactivated_offset, activated_offset) INCLUDE (activated_node_id, stakeholders_ref)",
-	"exercised":        "USING btree (choice)",
+	"lifetimes": "USING btree (template_ref, deactivated_offset, activated_offset) INCLUDE (activated_node_id, " +
+		"stakeholders_ref)",
+	"exercised": "USING btree (choice)",
 }
 
-// fieldDefinition returns what follows the table's name in CREATE INDEX. An index must accept every value, or rows could not be stored: a
-// btree refuses more than 2,704 bytes, and SP-GiST becomes slow with long texts that begin alike. Texts therefore have a hash index, which
-// serves equality only. Other types are short; values that don't fit the type are NULL, and not indexed.
+// fieldDefinition returns what follows the table's name in CREATE INDEX. An index must accept every value, or rows
+// could not be stored: a btree refuses more than 2,704 bytes, and SP-GiST becomes slow with long texts that begin
+// alike. Texts therefore have a hash index, which serves equality only. Other types are short; values that don't fit
+// the type are NULL, and not indexed.
 func fieldDefinition(kind, expression string) string {
 	if kind == "text" {
 		return "USING hash ((" + expression + "))"

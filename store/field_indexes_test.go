@@ -139,8 +139,8 @@ func TestFieldIndexesOfEveryPartition(t *testing.T) {
 	require.Empty(t, list)
 }
 
-// Indexes of what there is of a template and of a choice, and of a choice's argument, are of every partition of their tables, which no snapshot
-// has rows of.
+// Indexes of what there is of a template and of a choice, and of a choice's argument, are of every partition of their
+// tables, which no snapshot has rows of.
 func TestIndexesOfTemplatesAndChoices(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -15,9 +15,9 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// Filling in writes history below where indexing began, in ranges of any order, by the leader of RoleBackfill, while the leader
-// of RoleUpdates continues above. What is filled in is never projected into active_contracts: what was active where indexing
-// began is there already.
+// Filling in writes history below where indexing began, in ranges of any order, by the leader of RoleBackfill, while
+// the leader of RoleUpdates continues above. What is filled in is never projected into active_contracts: what was
+// active where indexing began is there already.
 
 // Bounds is Store.Bounds.
 func (l *BackfillWriter) Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error) {
@@ -33,8 +33,8 @@ func (l *BackfillWriter) Unfilled(ctx context.Context, r ledger.Range) ([]ledger
 	return stored.Missing(r), nil
 }
 
-// FilledBelow are the ranges below the history floor that are stored, in order: history that was filled in and does not reach up
-// to it.
+// FilledBelow are the ranges below the history floor that are stored, in order: history that was filled in and does not
+// reach up to it.
 func (s *Store) FilledBelow(ctx context.Context) (below []ledger.Range, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		extent, err := held.Read(ctx, s.db, tx)
@@ -47,12 +47,12 @@ func (s *Store) FilledBelow(ctx context.Context) (below []ledger.Range, err erro
 	return below, err
 }
 
-// Fill stores consecutive pages below the history floor: facts and coverage, in one transaction. It removes the carried rows of that range,
-// because the events themselves take their place. It lowers the history floor as far as everything is stored up to it. The order of ranges does
-// not matter, and they may be filled in concurrently.
+// Fill stores consecutive pages below the history floor: facts and coverage, in one transaction. It removes the carried
+// rows of that range, because the events themselves take their place. It lowers the history floor as far as everything
+// is stored up to it. The order of ranges does not matter, and they may be filled in concurrently.
 //
-// Errors: ErrNotLeader, ErrCovered, a *ledger.Problem where the pages lack a contract that a snapshot brought, or the scope was changed, or the
-// database's. After any error the outcome is unknown: ask Unfilled again.
+// Errors: ErrNotLeader, ErrCovered, a *ledger.Problem where the pages lack a contract that a snapshot brought, or the
+// scope was changed, or the database's. After any error the outcome is unknown: ask Unfilled again.
 func (l *BackfillWriter) Fill(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 	if len(pages) == 0 {
 		return nil
@@ -98,10 +98,12 @@ func (l *BackfillWriter) Fill(ctx context.Context, scope ledger.Scope, pages []l
 	return nil
 }
 
-// forgetCarried removes the carried rows of a batch's range: its facts take their place. It reports whether there were any.
+// forgetCarried removes the carried rows of a batch's range: its facts take their place. It reports whether there were
+// any.
 func (l *BackfillWriter) forgetCarried(ctx context.Context, tx pgx.Tx, b *batch) (replaced bool, err error) {
 	q := l.store.db.Queries
-	gone, err := q.CarriedCreatedForget(ctx, tx, dbsqlc.CarriedCreatedForgetParams{FromExclusive: int64(b.from), ToInclusive: int64(b.to)})
+	gone, err := q.CarriedCreatedForget(ctx, tx, dbsqlc.CarriedCreatedForgetParams{FromExclusive: int64(b.from),
+		ToInclusive: int64(b.to)})
 	if err != nil {
 		return false, fmt.Errorf("remove what a snapshot brought: %w", err)
 	}
@@ -114,14 +116,16 @@ func (l *BackfillWriter) forgetCarried(ctx context.Context, tx pgx.Tx, b *batch)
 	for _, c := range gone {
 		if c.Active && !created[rows.EventPlace{Offset: c.LedgerOffset, NodeID: c.NodeID}] {
 			return false, &ledger.Problem{
-				What: fmt.Sprintf("the snapshot that is carried has contract %s, created at offset %d (node %d), and the participant's updates don't show that",
+				What: fmt.Sprintf("the snapshot that is carried has contract %s, created at offset %d (node %d), and the "+
+					"participant's updates don't show that",
 					c.ContractID, c.LedgerOffset, c.NodeID),
 				Do: fmt.Sprintf("the participant contradicts itself: nothing of this range was stored; report it to its operator, "+
 					"and fill in from offset %d on with --from meanwhile", c.LedgerOffset),
 			}
 		}
 	}
-	removed, err := q.CarriedRestForget(ctx, tx, dbsqlc.CarriedRestForgetParams{FromExclusive: int64(b.from), ToInclusive: int64(b.to)})
+	removed, err := q.CarriedRestForget(ctx, tx, dbsqlc.CarriedRestForgetParams{FromExclusive: int64(b.from),
+		ToInclusive: int64(b.to)})
 	if err != nil {
 		return false, fmt.Errorf("remove what a snapshot brought: %w", err)
 	}
@@ -137,13 +141,13 @@ func (l *BackfillWriter) forgetLookups(ctx context.Context, tx pgx.Tx, f *rows.F
 	return writing.ForgetLookups(ctx, tx, contracts)
 }
 
-// mergeTries is how often the coverage row above is looked for again: the leader of the updates replaces it with each of its
-// transactions.
+// mergeTries is how often the coverage row above is looked for again: the leader of the updates replaces it with each
+// of its transactions.
 const mergeTries = 1000
 
-// lowerFloor makes one coverage row of what was just covered and its neighbours, and lowers the history floor to where it
-// begins, if it reaches up to there. It comes last in its transaction: those who write other ranges, and the leader of the
-// updates, may wait for it.
+// lowerFloor makes one coverage row of what was just covered and its neighbours, and lowers the history floor to where
+// it begins, if it reaches up to there. It comes last in its transaction: those who write other ranges, and the leader
+// of the updates, may wait for it.
 func (l *BackfillWriter) lowerFloor(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to int64) error {
 	q := l.store.db.Queries
 	began, err := q.FillTurn(ctx, tx)
@@ -169,30 +173,34 @@ func (l *BackfillWriter) lowerFloor(ctx context.Context, tx pgx.Tx, scope ledger
 	return l.refuseChanged(ctx, tx, scope)
 }
 
-// refuseChanged is the end where the scope was changed since the scope to fill in was chosen, and that lacks something now. It comes after the
-// floors were written, for which it waits while the scope is changed.
+// refuseChanged is the end where the scope was changed since the scope to fill in was chosen, and that lacks something
+// now. It comes after the floors were written, for which it waits while the scope is changed.
 func (l *BackfillWriter) refuseChanged(ctx context.Context, tx pgx.Tx, scope ledger.Scope) error {
 	now, ok, err := l.store.scopeInForce(ctx, tx)
 	if err != nil || !ok || len(scope.Lacks(now)) == 0 {
 		return err
 	}
 	return &ledger.Problem{
-		What: fmt.Sprintf("history was being filled in in scope %s into database %s, and the scope was changed meanwhile", scope.Canonical(), l.store.Address()),
-		Do:   "nothing of this range was stored: run `backfill history` with the flags of the scope that is in force now",
+		What: fmt.Sprintf("history was being filled in in scope %s into database %s, and the scope was changed meanwhile",
+			scope.Canonical(), l.store.Address()),
+		Do: "nothing of this range was stored: run `backfill history` with the flags of the scope that is in force now",
 	}
 }
 
-// coverDown claims a range by extending the coverage row that begins where the range ends, if there is one. The leader of the updates may be
-// about to replace that row: then coverDown waits for it, and looks for the row again. first says that the row may also be that leader's first
-// one, which is not visible before it is committed.
-func (l *BackfillWriter) coverDown(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to int64, first bool) error {
+// coverDown claims a range by extending the coverage row that begins where the range ends, if there is one. The leader
+// of the updates may be about to replace that row: then coverDown waits for it, and looks for the row again. first says
+// that the row may also be that leader's first one, which is not visible before it is committed.
+func (l *BackfillWriter) coverDown(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to int64,
+	first bool) error {
 	q := l.store.db.Queries
 	for range mergeTries {
-		lowered, err := q.CoverageLower(ctx, tx, dbsqlc.CoverageLowerParams{Stream: StreamUpdates, Scope: scope.Hash(), FromOffset: to, ToOffset: from})
+		lowered, err := q.CoverageLower(ctx, tx, dbsqlc.CoverageLowerParams{Stream: StreamUpdates, Scope: scope.Hash(),
+			FromOffset: to, ToOffset: from})
 		if err != nil || lowered > 0 {
 			return err
 		}
-		begins, err := q.CoverageBegins(ctx, tx, dbsqlc.CoverageBeginsParams{Stream: StreamUpdates, Scope: scope.Hash(), At: to})
+		begins, err := q.CoverageBegins(ctx, tx, dbsqlc.CoverageBeginsParams{Stream: StreamUpdates, Scope: scope.Hash(),
+			At: to})
 		if err != nil {
 			return err
 		}

@@ -18,16 +18,18 @@ import (
 )
 
 // What was active at an offset is in active_contracts, and in lifetimes that ended later. Once history is filled in to
-// the beginning of the ledger, or to a snapshot that was read, the lifetimes that ended before indexing began are computed from
-// it, step by step, with a set of active contracts of its own: fill_active. Then the state floor goes to there too, and the
-// snapshot takes the place of the one that indexing began with.
+// the beginning of the ledger, or to a snapshot that was read, the lifetimes that ended before indexing began are
+// computed from it, step by step, with a set of active contracts of its own: fill_active. Then the state floor goes to
+// there too, and the snapshot takes the place of the one that indexing began with.
 //
-// Where indexing began without a snapshot, active_contracts also lacks the contracts that were active there. They are followed through the
-// updates that the leader has written since, up to the watermark, and those that are still active are added while that leader waits.
+// Where indexing began without a snapshot, active_contracts also lacks the contracts that were active there. They are
+// followed through the updates that the leader has written since, up to the watermark, and those that are still active
+// are added while that leader waits.
 
-// FillState takes a step towards a lower state floor, if history is filled in from the beginning of the ledger, or from a LowerSnapshot. It
-// returns the offset that it has reached, and the one at which it ends for now. done is true if the state floor can't be lowered any further. The
-// next call continues from the offset that was reached, also after an error.
+// FillState takes a step towards a lower state floor, if history is filled in from the beginning of the ledger, or from
+// a LowerSnapshot. It returns the offset that it has reached, and the one at which it ends for now. done is true if the
+// state floor can't be lowered any further. The next call continues from the offset that was reached, also after an
+// error.
 func (l *BackfillWriter) FillState(ctx context.Context) (at, end ledger.Offset, done bool, err error) {
 	place, err := l.store.db.Queries.FillPlace(ctx, l.term.Pool)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -69,8 +71,9 @@ type stateFill struct {
 	contradicted bool // what else is stored contradicts the snapshot
 }
 
-// choose chooses where to begin. ok is false if there is no such place: neither a snapshot nor the beginning of the ledger with all updates
-// from there on. A finished snapshot comes first: lifetimes that were computed without it were dropped when it was finished.
+// choose chooses where to begin. ok is false if there is no such place: neither a snapshot nor the beginning of the
+// ledger with all updates from there on. A finished snapshot comes first: lifetimes that were computed without it were
+// dropped when it was finished.
 func (s *stateFill) choose(ctx context.Context, place dbsqlc.FillPlaceRow) (ok bool, err error) {
 	snapshot, err := s.leader.store.lowerSnapshot(ctx, s.leader.term.Pool)
 	if err != nil {
@@ -92,7 +95,9 @@ func (s *stateFill) choose(ctx context.Context, place dbsqlc.FillPlaceRow) (ok b
 
 func (s *stateFill) begin(ctx context.Context) error {
 	return s.leader.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		if !s.known { // wait for a reset or a change of the scope that is under way: it has looked for computed lifetimes before these begin
+		// wait for a reset or a change of the scope that is under way: it has looked for computed lifetimes before these
+		// begin
+		if !s.known {
 			if err := s.leader.term.Exclude(ctx, tx, RoleUpdates); err != nil {
 				return err
 			}
@@ -174,7 +179,8 @@ func (s *stateFill) lower(ctx context.Context, tx pgx.Tx) error {
 	if err := s.leader.store.db.Queries.FillStateKnown(ctx, tx, s.start); err != nil {
 		return fmt.Errorf("lower the state floor to offset %d: %w", s.start, err)
 	}
-	// After the floors were locked, and in a statement of its own: the one that waited for a sealer does not see what that has sealed.
+	// After the floors were locked, and in a statement of its own: the one that waited for a sealer does not see what that
+	// has sealed.
 	if err := writing.Unseal(ctx, tx, findings.SealedSnapshot, 0); err != nil {
 		return err
 	}
@@ -208,7 +214,8 @@ func (s *stateFill) activate(ctx context.Context, tx pgx.Tx, from int64) error {
 	return nil
 }
 
-// read returns the next step, and the offset up to which it goes. After the offset at which indexing began, a step has only deactivations.
+// read returns the next step, and the offset up to which it goes. After the offset at which indexing began, a step has
+// only deactivations.
 func (s *stateFill) read(ctx context.Context, from, to int64) (*active.Step, int64, error) {
 	events, reach, err := s.leader.readStepEvents(ctx, from, to, active.EventsEnough)
 	if err != nil {
@@ -224,10 +231,11 @@ func (s *stateFill) read(ctx context.Context, from, to int64) (*active.Step, int
 	return step, reach, s.leader.term.Partitions.Ensure(ctx, "lifetimes", step.DeactivatedOffsets())
 }
 
-// advance moves the place up to which lifetimes are computed. It fails if facts that the step may have read have changed since, up to that place or
-// after it: then lifetimes are computed from the start again.
+// advance moves the place up to which lifetimes are computed. It fails if facts that the step may have read have
+// changed since, up to that place or after it: then lifetimes are computed from the start again.
 func (s *stateFill) advance(ctx context.Context, tx pgx.Tx, from, to int64) error {
-	moved, err := s.leader.store.db.Queries.FillLifetimesAdvance(ctx, tx, dbsqlc.FillLifetimesAdvanceParams{FromOffset: from, ToOffset: to})
+	moved, err := s.leader.store.db.Queries.FillLifetimesAdvance(ctx, tx,
+		dbsqlc.FillLifetimesAdvanceParams{FromOffset: from, ToOffset: to})
 	if err == nil && moved == 0 {
 		err = ErrWatermarkMoved
 	}

@@ -13,8 +13,8 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// filling is a database that began at offset 100 without a snapshot and stands at 110, whose history is filled in to the
-// beginning, and whose lifetimes are computed up to the watermark; the state floor was not lowered yet.
+// filling is a database that began at offset 100 without a snapshot and stands at 110, whose history is filled in to
+// the beginning, and whose lifetimes are computed up to the watermark; the state floor was not lowered yet.
 func (d *testDB) filling() (up *UpdatesWriter, l *BackfillWriter) {
 	d.T.Helper()
 	ctx := d.T.Context()
@@ -61,8 +61,8 @@ func TestRepairLeavesLifetimesThatAreBeingWorkedOut(t *testing.T) {
 	requireNoDerivedDifferences(t, up.store)
 }
 
-// Lifetimes that are being computed from a snapshot on, where it is not known yet what was active when indexing began, are no
-// differences either, and a repair leaves them alone: no event that is stored activated them.
+// Lifetimes that are being computed from a snapshot on, where it is not known yet what was active when indexing began,
+// are no differences either, and a repair leaves them alone: no event that is stored activated them.
 func TestRepairLeavesLifetimesFromALowerSnapshotOn(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -112,7 +112,8 @@ func TestResetWhileLifetimesAreWorkedOut(t *testing.T) {
 	requireNoDerivedDifferences(t, up.store)
 }
 
-// Lifetimes that have to be computed again are removed at once, so that whoever compares meanwhile takes them for no damage.
+// Lifetimes that have to be computed again are removed at once, so that whoever compares meanwhile takes them for no
+// damage.
 func TestLifetimesThatAreComputedAgainAreRemoved(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*testDB, *UpdatesWriter) error{
@@ -210,8 +211,8 @@ func TestLifetimesOfEventsThatChangedMeanwhile(t *testing.T) {
 	require.Equal(t, "0 100", again.Floors())
 }
 
-// Who lowers the state floor holds its role while it waits for that of the updates; a repair that waits for both waits for the
-// former first.
+// Who lowers the state floor holds its role while it waits for that of the updates; a repair that waits for both waits
+// for the former first.
 func TestARepairDoesNotWaitForWhoLowersTheStateFloor(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -228,8 +229,8 @@ func TestARepairDoesNotWaitForWhoLowersTheStateFloor(t *testing.T) {
 	require.NoError(t, <-repaired)
 }
 
-// Who fills in the creation of a contract that is looked up, and who shows that it was archived, wait for one another's look-up
-// before they merge coverage, and so never in a circle.
+// Who fills in the creation of a contract that is looked up, and who shows that it was archived, wait for one another's
+// look-up before they merge coverage, and so never in a circle.
 func TestFillingInAndShowingDoNotWaitInACircle(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

@@ -15,9 +15,9 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// LowerSnapshot stores a snapshot that is to lower the state floor to its offset. Its rows are carried rows that wait: they are not shown, and
-// no daemon waits for them. When history is filled in from there up to the state floor, the last step of FillState shows them in place of the
-// rows of the other snapshot. There is one at a time.
+// LowerSnapshot stores a snapshot that is to lower the state floor to its offset. Its rows are carried rows that wait:
+// they are not shown, and no daemon waits for them. When history is filled in from there up to the state floor, the
+// last step of FillState shows them in place of the rows of the other snapshot. There is one at a time.
 type LowerSnapshot struct{ leader *BackfillWriter }
 
 // LowerSnapshot returns a writer of a snapshot below the state floor.
@@ -28,9 +28,11 @@ func (s *LowerSnapshot) LatestSnapshot(ctx context.Context) (*ledger.SnapshotPro
 	return s.leader.store.lowerSnapshot(ctx, s.leader.term.Pool)
 }
 
-// BeginSnapshot begins a snapshot at an offset, or returns the progress of the one that was begun there. It drops one of another offset. The
-// error is a *ledger.Problem if the active set is known at the offset already, or if the offset is above the one at which indexing began.
-func (s *LowerSnapshot) BeginSnapshot(ctx context.Context, _ string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error) {
+// BeginSnapshot begins a snapshot at an offset, or returns the progress of the one that was begun there. It drops one
+// of another offset. The error is a *ledger.Problem if the active set is known at the offset already, or if the offset
+// is above the one at which indexing began.
+func (s *LowerSnapshot) BeginSnapshot(ctx context.Context, _ string, scope ledger.Scope,
+	at ledger.Offset) (ledger.SnapshotProgress, error) {
 	progress := ledger.SnapshotProgress{At: at}
 	l := s.leader
 	q := l.store.db.Queries
@@ -87,7 +89,8 @@ func refuseLowerSnapshot(extent *Extent, at ledger.Offset) error {
 func (s *LowerSnapshot) DropSnapshot(ctx context.Context) error {
 	l := s.leader
 	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		// First: a process that fills in takes its turn before it changes the floors. Where nothing is indexed there is no turn to take.
+		// First: a process that fills in takes its turn before it changes the floors. Where nothing is indexed there is no
+		// turn to take.
 		if _, err := l.store.db.Queries.FillTurn(ctx, tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("wait for another process that fills in history: %w", err)
 		}
@@ -99,7 +102,8 @@ func (s *LowerSnapshot) DropSnapshot(ctx context.Context) error {
 	return nil
 }
 
-// dropLowerSnapshot removes the lower snapshot, with the lifetimes that were computed from there on. The caller holds the lock of those who fill in history (FillTurn).
+// dropLowerSnapshot removes the lower snapshot, with the lifetimes that were computed from there on. The caller holds
+// the lock of those who fill in history (FillTurn).
 func (l *BackfillWriter) dropLowerSnapshot(ctx context.Context, tx pgx.Tx) error {
 	dropped, err := l.dropWaiting(ctx, tx)
 	if err != nil {
@@ -122,7 +126,8 @@ func (l *BackfillWriter) dropWaiting(ctx context.Context, tx pgx.Tx) (dropped bo
 	return n > 0, err
 }
 
-// WriteSnapshotPage is UpdatesWriter.WriteSnapshotPage, except for what follows from the last page: nothing does before FillState.
+// WriteSnapshotPage is UpdatesWriter.WriteSnapshotPage, except for what follows from the last page: nothing does before
+// FillState.
 func (s *LowerSnapshot) WriteSnapshotPage(
 	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
@@ -158,8 +163,9 @@ func (l *BackfillWriter) contradicted(ctx context.Context, tx pgx.Tx, at int64) 
 	}, nil
 }
 
-// show makes the snapshot at an offset the shown one, and the offset the state floor. It removes the rows of the other snapshot, and those that
-// are facts now, because history covers them. Offset 0 stands for no snapshot. Afterwards no snapshot waits.
+// show makes the snapshot at an offset the shown one, and the offset the state floor. It removes the rows of the other
+// snapshot, and those that are facts now, because history covers them. Offset 0 stands for no snapshot. Afterwards no
+// snapshot waits.
 func (l *BackfillWriter) show(ctx context.Context, tx pgx.Tx, at int64) error {
 	for _, table := range tables.In(tables.Snapshot) {
 		if _, err := tx.Exec(ctx, table.Delete("s."+table.SnapshotOffset+" <> $1 OR "+held.CoveredS), at); err != nil {

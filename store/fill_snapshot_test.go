@@ -18,7 +18,8 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// depths is a simulated ledger, and its snapshots at some offsets, at each of which contracts are between two synchronizers.
+// depths is a simulated ledger, and its snapshots at some offsets, at each of which contracts are between two
+// synchronizers.
 type depths struct {
 	ledger    *sandbox.Ledger
 	scope     ledger.Scope
@@ -126,7 +127,8 @@ func (d *testDB) activeAt(at ledger.Offset) []string {
 	) x JOIN indexer.synchronizers s USING (synchronizer_ref)`, at)...))
 }
 
-// shown is everything that analysts see, and what the indexer derives and claims, with names in the place of their numbers.
+// shown is everything that analysts see, and what the indexer derives and claims, with names in the place of their
+// numbers.
 func (d *testDB) shown() map[string][]string {
 	d.T.Helper()
 	all := map[string][]string{}
@@ -149,7 +151,8 @@ func (d *testDB) shown() map[string][]string {
 	return all
 }
 
-// requireNothingWaits requires that no snapshot waits, that nothing is left of one that did, and that nothing is being computed.
+// requireNothingWaits requires that no snapshot waits, that nothing is left of one that did, and that nothing is being
+// computed.
 func (d *testDB) requireNothingWaits() {
 	d.T.Helper()
 	for _, table := range tables.In(tables.Snapshot) {
@@ -178,9 +181,10 @@ func (d *testDB) requireCarried(s *Store, at ledger.Offset, entries []ledger.Con
 	require.Empty(d.T, list)
 }
 
-// A database whose state floor was lowered to a snapshot is what one is that began with that snapshot: whatever contracts do in
-// between, in whatever order and pieces snapshot, history and new updates come, and whoever takes over from whom. On the way it
-// agrees with itself and with the snapshot that it carries, and at each offset from the state floor on it says what was active.
+// A database whose state floor was lowered to a snapshot is what one is that began with that snapshot: whatever
+// contracts do in between, in whatever order and pieces snapshot, history and new updates come, and whoever takes over
+// from whom. On the way it agrees with itself and with the snapshot that it carries, and at each offset from the state
+// floor on it says what was active.
 func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -308,8 +312,8 @@ func (d *testDB) bringLower(entries []ledger.ContractEntry) *BackfillWriter {
 	return l
 }
 
-// What both snapshots have is shown once, with what belongs to it, as the lower one says; what history covers is not carried. Until
-// the state floor goes down nothing of the lower one is seen.
+// What both snapshots have is shown once, with what belongs to it, as the lower one says; what history covers is not
+// carried. Until the state floor goes down nothing of the lower one is seen.
 func TestWhatBothSnapshotsHaveIsShownOnce(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -429,8 +433,8 @@ func TestALowerSnapshotWhereIndexingBeganWithoutOne(t *testing.T) {
 	requireNoDerivedDifferences(t, up.store)
 }
 
-// Lifetimes that are being computed from the beginning of the ledger on are begun anew when there is a snapshot, and continue to the
-// beginning after it.
+// Lifetimes that are being computed from the beginning of the ledger on are begun anew when there is a snapshot, and
+// continue to the beginning after it.
 func TestALowerSnapshotWhileLifetimesAreWorkedOut(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -506,7 +510,8 @@ func TestALowerSnapshotThatIsContradicted(t *testing.T) {
 	}
 }
 
-// Whoever compares or repairs what one snapshot brought when another one has taken its place is told so, and writes nothing.
+// Whoever compares or repairs what one snapshot brought when another one has taken its place is told so, and writes
+// nothing.
 func TestComparingASnapshotThatWasReplaced(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

@@ -85,8 +85,8 @@ func TestFillingInAndAChangeOfTheScope(t *testing.T) {
 	}
 }
 
-// A history window deletes the carried rows of its range, with all that belongs to them, and writes the events in their place:
-// each event is shown once. What was sealed of the snapshot is forgotten.
+// A history window deletes the carried rows of its range, with all that belongs to them, and writes the events in their
+// place: each event is shown once. What was sealed of the snapshot is forgotten.
 func TestHistoryWindowDeletesTheCarriedRowsOfItsRange(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -138,7 +138,8 @@ func TestHistoryWindowDeletesTheCarriedRowsOfItsRange(t *testing.T) {
 	require.Equal(t, "101", d.Watermark())
 }
 
-// What is claimed agrees where nothing was read yet behind the beginning, and history that does not reach up to it was filled in.
+// What is claimed agrees where nothing was read yet behind the beginning, and history that does not reach up to it was
+// filled in.
 func TestHistoryFilledInBeforeAnythingWasRead(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -164,8 +165,8 @@ func TestHistoryWindowThatContradictsTheSnapshot(t *testing.T) {
 	require.Equal(t, []string{"100 101"}, d.Coverage())
 }
 
-// What is filled in is never projected into the active contracts; the lifetimes that ended there are computed when history
-// reaches the beginning, and only then the state floor goes there.
+// What is filled in is never projected into the active contracts; the lifetimes that ended there are computed when
+// history reaches the beginning, and only then the state floor goes there.
 func TestFilledHistoryIsNeverProjectedAgain(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -197,8 +198,8 @@ func TestFilledHistoryIsNeverProjectedAgain(t *testing.T) {
 	require.NoError(t, err, "it is known what was active there")
 }
 
-// Without a snapshot, history down to the beginning tells what was active where indexing began, and the leader of the updates goes
-// on with it.
+// Without a snapshot, history down to the beginning tells what was active where indexing began, and the leader of the
+// updates goes on with it.
 func TestHistoryTellsWhatWasActive(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -227,8 +228,8 @@ func TestHistoryTellsWhatWasActive(t *testing.T) {
 	require.Empty(t, differences)
 }
 
-// The floor follows what is contiguous, whatever the order, and rows that touch become one, while the leader of the updates
-// replaces the row above all the time.
+// The floor follows what is contiguous, whatever the order, and rows that touch become one, while the leader of the
+// updates replaces the row above all the time.
 func TestTheFloorFollowsWhatIsFilledIn(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -311,7 +312,8 @@ func TestFillingInBesideTheFirstUpdates(t *testing.T) {
 	}
 }
 
-// A reset to where indexing began waits for who fills in history up to there, whose range then begins lower, and claims nothing above.
+// A reset to where indexing began waits for who fills in history up to there, whose range then begins lower, and claims
+// nothing above.
 func TestAResetBesideFillingIn(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -337,7 +339,8 @@ func TestAResetBesideFillingIn(t *testing.T) {
 	require.Empty(t, d.differences(up.store))
 }
 
-// A snapshot of which history replaces rows meanwhile does not stay sealed: either the seal comes first and is forgotten, or it is not made.
+// A snapshot of which history replaces rows meanwhile does not stay sealed: either the seal comes first and is
+// forgotten, or it is not made.
 func TestASnapshotIsSealedBesideFillingIn(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]struct{ table, statement string }{
@@ -378,7 +381,8 @@ func TestASnapshotIsSealedBesideFillingIn(t *testing.T) {
 	}
 }
 
-// A snapshot that is sealed while the process that lowers the state floor waits for the sealer does not stay sealed either.
+// A snapshot that is sealed while the process that lowers the state floor waits for the sealer does not stay sealed
+// either.
 func TestASnapshotIsSealedBesideALowerStateFloor(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

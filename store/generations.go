@@ -20,12 +20,13 @@ import (
 // leftoverBlocks is how many blocks of a table, of 8 KiB by default, are cleared in one transaction: some 100,000 rows.
 const leftoverBlocks = 1_000
 
-// BeginGeneration begins to read the transaction history from its beginning, because the service's order is not the stored one. What is
-// shown stays shown. A generation that was begun before and is not shown is given up. Records that can't be derived again are carried into it:
-// those of updates that were pruned.
+// BeginGeneration begins to read the transaction history from its beginning, because the service's order is not the
+// stored one. What is shown stays shown. A generation that was begun before and is not shown is given up. Records that
+// can't be derived again are carried into it: those of updates that were pruned.
 //
 // Errors: as AppendTransactions.
-func (l *TransactionsWriter) BeginGeneration(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
+func (l *TransactionsWriter) BeginGeneration(ctx context.Context,
+	at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
 	next := at
 	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) (err error) {
 		next, err = l.beginGeneration(ctx, tx, at)
@@ -37,7 +38,8 @@ func (l *TransactionsWriter) BeginGeneration(ctx context.Context, at ledger.Tran
 	return next, nil
 }
 
-func (l *TransactionsWriter) beginGeneration(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition) (next ledger.TransactionsPosition, err error) {
+func (l *TransactionsWriter) beginGeneration(ctx context.Context, tx pgx.Tx,
+	at ledger.TransactionsPosition) (next ledger.TransactionsPosition, err error) {
 	if err := l.holdPosition(ctx, tx, at); err != nil {
 		return at, err
 	}
@@ -54,8 +56,9 @@ func (l *TransactionsWriter) beginGeneration(ctx context.Context, tx pgx.Tx, at 
 	return next, writing.PutPosition(ctx, tx, next, cursor)
 }
 
-// CarryUnderivable begins the generation that next reads with copies of those records of the generation that at reads that can't be derived again, and with
-// what is derived from them. It returns the position after them, and the event id of the last one.
+// CarryUnderivable begins the generation that next reads with copies of those records of the generation that at reads
+// that can't be derived again, and with what is derived from them. It returns the position after them, and the event id
+// of the last one.
 func (l *TransactionsWriter) CarryUnderivable(ctx context.Context, tx pgx.Tx, at, next ledger.TransactionsPosition) (
 	_ ledger.TransactionsPosition, cursor ledger.TransactionsCursor, err error,
 ) {
@@ -70,7 +73,8 @@ func (l *TransactionsWriter) CarryUnderivable(ctx context.Context, tx pgx.Tx, at
 	return next, cursor, nil
 }
 
-func (l *TransactionsWriter) carry(ctx context.Context, tx pgx.Tx, at, next ledger.TransactionsPosition) (cursor ledger.TransactionsCursor, err error) {
+func (l *TransactionsWriter) carry(ctx context.Context, tx pgx.Tx, at,
+	next ledger.TransactionsPosition) (cursor ledger.TransactionsCursor, err error) {
 	q, carried := l.store.db.Queries, next.Records()
 	if carried > 0 {
 		for _, table := range tables.In(tables.Records, tables.Totals) {
@@ -81,7 +85,8 @@ func (l *TransactionsWriter) carry(ctx context.Context, tx pgx.Tx, at, next ledg
 			if err != nil {
 				return "", err
 			}
-			_, err = tx.Exec(ctx, "INSERT INTO "+table.Name+" SELECT "+columns+" FROM "+table.Name+" s WHERE s.seq > $2 AND s.seq <= $3 ORDER BY s.seq",
+			_, err = tx.Exec(ctx, "INSERT INTO "+table.Name+" SELECT "+columns+" FROM "+table.Name+" s WHERE s.seq > $2 AND "+
+				"s.seq <= $3 ORDER BY s.seq",
 				next.ReadAfter-at.ReadAfter, at.ReadAfter, at.ReadAfter+carried)
 			if err != nil {
 				return "", fmt.Errorf("%s: %w", table.Name, err)
@@ -90,27 +95,31 @@ func (l *TransactionsWriter) carry(ctx context.Context, tx pgx.Tx, at, next ledg
 		if err = q.DerivePlainly(ctx, tx); err != nil {
 			return "", err
 		}
-		err = q.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{Generation: next.ReadAfter, FromExclusive: next.ReadAfter, ToInclusive: next.LastSeq})
+		err = q.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{Generation: next.ReadAfter,
+			FromExclusive: next.ReadAfter, ToInclusive: next.LastSeq})
 		if err != nil {
 			return "", err
 		}
 		marks, err := l.store.transactionsMarks(ctx, tx, next, next.LastSeq-1, next.LastSeq)
 		if problem, lost := errors.AsType[*ledger.Problem](err); lost {
-			return "", &ledger.Problem{What: problem.What, Do: "restore a backup of the database: the update that the last of them follows from was pruned"}
+			return "", &ledger.Problem{What: problem.What, Do: "restore a backup of the database: the update that the last of " +
+				"them follows from was pruned"}
 		}
 		if err != nil {
 			return "", err
 		}
 		cursor = marks[0].Cursor
 	}
-	return cursor, q.BalanceRoundsCompute(ctx, tx, dbsqlc.BalanceRoundsComputeParams{FromExclusive: next.ReadAfter, ToInclusive: next.LastSeq})
+	return cursor, q.BalanceRoundsCompute(ctx, tx, dbsqlc.BalanceRoundsComputeParams{FromExclusive: next.ReadAfter,
+		ToInclusive: next.LastSeq})
 }
 
-// ShowGeneration replaces the shown generation by the one that is read: readers see either as a whole. Windows that were verified in the old
-// one say nothing about the new one. DropLeftovers removes the old one.
+// ShowGeneration replaces the shown generation by the one that is read: readers see either as a whole. Windows that
+// were verified in the old one say nothing about the new one. DropLeftovers removes the old one.
 //
 // Errors: as AppendTransactions.
-func (l *TransactionsWriter) ShowGeneration(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
+func (l *TransactionsWriter) ShowGeneration(ctx context.Context,
+	at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
 	if !at.Rereading() {
 		return at, &ledger.Bug{What: "the generation of the transaction history that is read is shown already"}
 	}
@@ -134,8 +143,8 @@ func (l *TransactionsWriter) ShowGeneration(ctx context.Context, at ledger.Trans
 	return next, nil
 }
 
-// DropLeftovers removes the rows of generations that are neither shown nor read, some at a time. Each table is gone through once, block
-// by block. A DropLeftovers that was cut short leaves the rest to the next one.
+// DropLeftovers removes the rows of generations that are neither shown nor read, some at a time. Each table is gone
+// through once, block by block. A DropLeftovers that was cut short leaves the rest to the next one.
 //
 // Errors: as AppendTransactions.
 func (l *TransactionsWriter) DropLeftovers(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {

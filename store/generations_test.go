@@ -14,7 +14,8 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// A reader sees the one generation or the other, as a whole: while the new one is read the old one, and in one snapshot never both.
+// A reader sees the one generation or the other, as a whole: while the new one is read the old one, and in one snapshot
+// never both.
 func TestGenerationsAreShownAsAWhole(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
@@ -68,7 +69,8 @@ func TestAGenerationThatIsGivenUp(t *testing.T) {
 		|| ' ' || (SELECT count(*) FROM indexer.balance_rounds) || ' ' || (SELECT count(*) FROM indexer.party_transfers)`))
 }
 
-// An event id that is stored elsewhere in the generation is told, and nothing of the batch is stored. In another generation it is new.
+// An event id that is stored elsewhere in the generation is told, and nothing of the batch is stored. In another
+// generation it is new.
 func TestAnEventIDThatIsStoredIsNotNew(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
@@ -117,7 +119,8 @@ func TestSealsBeginAgainWithAGeneration(t *testing.T) {
 	require.Empty(t, damaged, "before the first record of a generation no window is missing")
 }
 
-// The switch happens wholly or not at all: what refuses the last of its statements leaves the old generation shown and sealed.
+// The switch happens wholly or not at all: what refuses the last of its statements leaves the old generation shown and
+// sealed.
 func TestTheSwitchOfGenerationsIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)

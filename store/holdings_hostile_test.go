@@ -103,7 +103,8 @@ func TestHoldingsCasts(t *testing.T) {
 		WHERE ledger.as_timestamptz(lpad(year::text, 4, '0') || '-02-29T00:00:00Z') IS NOT NULL`), "leap years")
 }
 
-// There is one reader of decimals in SQL and one in Go, and both read the same: each form that java.math.BigDecimal has, and no more.
+// There is one reader of decimals in SQL and one in Go, and both read the same: each form that java.math.BigDecimal
+// has, and no more.
 func TestDecimalsAreReadInSQLAsInGo(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -151,7 +152,8 @@ func javaDecimal(digits string, scale int, negative bool) string {
 	return fmt.Sprintf("%s%sE%+d", sign, digits, exponent)
 }
 
-// A contract can name any instrument and administrator. What the administrator did not sign adds to nothing that it did.
+// A contract can name any instrument and administrator. What the administrator did not sign adds to nothing that it
+// did.
 func TestHoldingsForged(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

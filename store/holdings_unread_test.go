@@ -49,7 +49,8 @@ func TestAnAmountThatCannotBeReadIsUnknown(t *testing.T) {
 	require.Equal(t, []string{"4 <nil>"}, d.Rows("SELECT ledger_offset, balance::text FROM ledger.party_statement('alice', 2, 4)"))
 }
 
-// Nothing held is 0 of a party whose holdings were all pruned, and an error at an offset that is not known, whoever is asked for.
+// Nothing held is 0 of a party whose holdings were all pruned, and an error at an offset that is not known, whoever is
+// asked for.
 func TestBalancesOfAPrunedDatabase(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -11,10 +11,12 @@ import (
 	"ledgerindexer/store/internal/session"
 )
 
-// WantedHosting returns parties, at most limit, of which it is to be asked whether the participant hosts them, and the watermark: topology
-// events up to there are in the answer. Of those that a scope names only these are wanted.
-func (l *UpdatesWriter) WantedHosting(ctx context.Context, named []string, limit int) (parties []string, at ledger.Offset, err error) {
-	rows, err := l.store.db.Queries.HostingWanted(ctx, l.term.Pool, dbsqlc.HostingWantedParams{Parties: append([]string{}, named...), Most: int32(limit)})
+// WantedHosting returns parties, at most limit, of which it is to be asked whether the participant hosts them, and the
+// watermark: topology events up to there are in the answer. Of those that a scope names only these are wanted.
+func (l *UpdatesWriter) WantedHosting(ctx context.Context, named []string,
+	limit int) (parties []string, at ledger.Offset, err error) {
+	rows, err := l.store.db.Queries.HostingWanted(ctx, l.term.Pool,
+		dbsqlc.HostingWantedParams{Parties: append([]string{}, named...), Most: int32(limit)})
 	if err != nil {
 		return nil, 0, fmt.Errorf("read which parties hold something: %w", err)
 	}
@@ -30,7 +32,10 @@ func (l *UpdatesWriter) SaveHosting(ctx context.Context, hosted map[string]bool,
 	for party, here := range hosted {
 		save.Parties, save.Hosted = append(save.Parties, party), append(save.Hosted, here)
 	}
-	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error { return l.store.db.Queries.HostingSave(ctx, tx, save) })
+	err := l.term.Write(ctx, func(ctx context.Context,
+		tx pgx.Tx) error {
+		return l.store.db.Queries.HostingSave(ctx, tx, save)
+	})
 	if err != nil {
 		return fmt.Errorf("save which parties are hosted: %w", session.Refused(err))
 	}

@@ -10,8 +10,9 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// What a party holds is known from when on, and until when, the participant hosts it; of others where it hosts the administrator. Whoever holds
-// something, and administers what is held, is asked about: once, after a topology event, and after a day.
+// What a party holds is known from when on, and until when, the participant hosts it; of others where it hosts the
+// administrator. Whoever holds something, and administers what is held, is asked about: once, after a topology event,
+// and after a day.
 func TestWhatIsHeldIsKnownOfHostedParties(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -18,15 +18,15 @@ import (
 	"ledgerindexer/store/internal/session"
 )
 
-// Connections returns how many connections one process holds at most: four to read, and for each of the streams that it writes
-// six to write and one for its lock.
+// Connections returns how many connections one process holds at most: four to read, and for each of the streams that it
+// writes six to write and one for its lock.
 func Connections(streams int) int { return 4 + (leadership.WriterConnections+1)*streams }
 
 // MinServerVersion is the oldest PostgreSQL that will do, as server_version_num has it.
 const MinServerVersion = 15_00_00
 
-// Inspector looks at a database for an operator who sets it up, and changes nothing: it reads in read-only transactions, takes no
-// lock that a daemon takes, and needs no schema. Close it.
+// Inspector looks at a database for an operator who sets it up, and changes nothing: it reads in read-only
+// transactions, takes no lock that a daemon takes, and needs no schema. Close it.
 type Inspector struct {
 	store *Store
 	conn  *pgx.Conn
@@ -311,9 +311,9 @@ type SessionFacts struct {
 	Between bool // something answers in the server's place, such as a pooler
 }
 
-// Sessions reports whether sessions live as long as connections, which leading needs. It makes a second connection, and then one
-// as the leader's lock does; its errors are those of making them,
-// and ErrPooled where the settings of the last one are lost.
+// Sessions reports whether sessions live as long as connections, which leading needs. It makes a second connection, and
+// then one as the leader's lock does; its errors are those of making them, and ErrPooled where the settings of the last
+// one are lost.
 func (i *Inspector) Sessions(ctx context.Context) (SessionFacts, error) {
 	var facts SessionFacts
 	second, err := i.store.db.Connect(ctx, i.store.inspectConfig())

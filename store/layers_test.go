@@ -56,7 +56,8 @@ func usesOf(t *testing.T, folder string) map[string]map[string]string {
 	return uses
 }
 
-// The files of store and audit stand in few layers: each uses only files below, so that it can be read with what it uses.
+// The files of store and audit stand in few layers: each uses only files below, so that it can be read with what it
+// uses.
 func TestFilesStandInLayers(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{".", "audit"} {

@@ -10,15 +10,16 @@ import (
 	"ledgerindexer/store/internal/leadership"
 )
 
-// Leader is a role that this process holds, at one epoch. Its writes fail with ErrNotLeader once another process
-// has raised the epoch. It is safe for concurrent use. What only the role's holder may do is among the methods of the types that
-// have one: UpdatesWriter, TransactionsWriter and BackfillWriter.
+// Leader is a role that this process holds, at one epoch. Its writes fail with ErrNotLeader once another process has
+// raised the epoch. It is safe for concurrent use. What only the role's holder may do is among the methods of the types
+// that have one: UpdatesWriter, TransactionsWriter and BackfillWriter.
 type Leader struct {
 	store *Store
 	term  *leadership.Term
 }
 
-// leadTimeout is how long taking a role may take. A server that is gone without a word would be waited for for longer, and another one is in its place.
+// leadTimeout is how long taking a role may take. A server that is gone without a word would be waited for for longer,
+// and another one is in its place.
 const leadTimeout = time.Minute
 
 // lead tries once to take the role. ok is false where another process has it.
@@ -29,8 +30,8 @@ func (s *Store) lead(ctx context.Context, role Role) (leader *Leader, ok bool, e
 	if err != nil || !ok {
 		return nil, false, err
 	}
-	// Another version may have migrated the schema since this process started. It ends the terms that began before, so what is seen now
-	// holds for this one.
+	// Another version may have migrated the schema since this process started. It ends the terms that began before, so
+	// what is seen now holds for this one.
 	if err := s.CheckSchema(ctx); err != nil {
 		term.Close()
 		return nil, false, err
@@ -44,8 +45,8 @@ func (l *Leader) Epoch() int64 { return l.term.Epoch() }
 // Term returns the term that the leader has the role for, for package audit.
 func (l *Leader) Term() *leadership.Term { return l.term }
 
-// Lost returns a channel that is closed when the role is lost, because its lock connection ended, or because a write found its epoch over. Err
-// then says why.
+// Lost returns a channel that is closed when the role is lost, because its lock connection ended, or because a write
+// found its epoch over. Err then says why.
 func (l *Leader) Lost() <-chan struct{} { return l.term.Lost() }
 
 // Err returns why the role was lost; nil while it is held.

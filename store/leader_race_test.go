@@ -17,8 +17,8 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// appending is a leader that appends one update after the other, as fast as it can, until another one leads. The workflow id
-// of its updates is its epoch.
+// appending is a leader that appends one update after the other, as fast as it can, until another one leads. The
+// workflow id of its updates is its epoch.
 type appending struct {
 	leader    *UpdatesWriter
 	committed atomic.Int64 // batches
@@ -47,9 +47,9 @@ func startWriting(ctx context.Context, l *UpdatesWriter) *appending {
 	return w
 }
 
-// The lead changes again and again while batches, and their commits, are under way, and two try to get it each time: what
-// one leader stored lies before what the next one stored, nothing that was told to be committed is missing, and nothing of a
-// leader comes after its term.
+// The lead changes again and again while batches, and their commits, are under way, and two try to get it each time:
+// what one leader stored lies before what the next one stored, nothing that was told to be committed is missing, and
+// nothing of a leader comes after its term.
 func TestLeadershipChangesBesideCommits(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "changes leaders again and again beside commits")

@@ -164,7 +164,8 @@ func TestLeadershipLockSessionTimesOut(t *testing.T) {
 	d.leadUpdates(s)
 }
 
-// The transaction that holds a lock keeps nothing in the database from being cleared away, and takes no part in replication.
+// The transaction that holds a lock keeps nothing in the database from being cleared away, and takes no part in
+// replication.
 func TestALockHoldsNothingElseUp(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -173,8 +174,8 @@ func TestALockHoldsNothingElseUp(t *testing.T) {
 		FROM indexer.lock_holders('indexer.lead_updates') h JOIN pg_stat_activity a USING (pid) WHERE a.query = '-- ping'`)
 }
 
-// Who takes a lock looks nothing up in the catalog in the transaction that then holds it: an index that is being built concurrently meanwhile would wait
-// for that as long as the lock is held.
+// Who takes a lock looks nothing up in the catalog in the transaction that then holds it: an index that is being built
+// concurrently meanwhile would wait for that as long as the lock is held.
 func TestAnIndexIsBuiltBesideWhoTakesALock(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -214,7 +215,8 @@ func TestAnIndexIsBuiltBesideWhoTakesALock(t *testing.T) {
 	require.NoError(t, held.lock.Rollback(ctx))
 }
 
-// A leader that met a database without writes in its own sessions writes as soon as the setting is corrected, in the same term.
+// A leader that met a database without writes in its own sessions writes as soon as the setting is corrected, in the
+// same term.
 func TestALeaderGivesSessionsUpThatTakeNoWrites(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

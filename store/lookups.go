@@ -41,8 +41,8 @@ func (l *UpdatesWriter) WantedLookups(ctx context.Context, limit int) ([]string,
 }
 
 // SaveLookups stores how look-ups of wanted contracts ended, all of them or none (interface.md, endpoint 3). The first
-// outcome of a contract stays: storing another, or one of a contract that is not wanted, does nothing. A contract with a
-// text that PostgreSQL can't hold is stored as unusable.
+// outcome of a contract stays: storing another, or one of a contract that is not wanted, does nothing. A contract with
+// a text that PostgreSQL can't hold is stored as unusable.
 //
 // Errors: ErrNotLeader, or the database's; a *ledger.Problem where it would refuse the same again.
 func (l *UpdatesWriter) SaveLookups(ctx context.Context, lookups []ledger.Lookup) error {

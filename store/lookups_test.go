@@ -378,8 +378,8 @@ func TestLookupOutcomesAreOneTransaction(t *testing.T) {
 	require.Empty(t, d.Rows("SELECT FROM ledger.looked_up_contracts"))
 }
 
-// A look-up that is answered while the process that brings the contract's creation waits for it leaves nothing behind: neither where history is
-// filled in, nor where a lower snapshot is shown.
+// A look-up that is answered while the process that brings the contract's creation waits for it leaves nothing behind:
+// neither where history is filled in, nor where a lower snapshot is shown.
 func TestAnAnswerBesideTheCreationIsForgotten(t *testing.T) {
 	t.Parallel()
 	for name, brings := range map[string]func(d *testDB, l *BackfillWriter) error{

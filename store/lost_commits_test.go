@@ -14,8 +14,8 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// A server that crashes may lose its last commits, as one does that takes over from another. What the leader remembers of them, such as
-// the numbers of lists, does not outlast that.
+// A server that crashes may lose its last commits, as one does that takes over from another. What the leader remembers
+// of them, such as the numbers of lists, does not outlast that.
 func TestNothingIsRememberedOfCommitsThatTheDatabaseLost(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "starts a database server of its own")
@@ -59,7 +59,8 @@ func TestNothingIsRememberedOfCommitsThatTheDatabaseLost(t *testing.T) {
 		d.Rows("SELECT ledger_offset, array_to_string(signatories, ',') FROM ledger.created_events ORDER BY 1"))
 }
 
-// Facts above the watermark are not waited for, and a crash may take them. Showing them is: it leaves nothing behind that a crash takes.
+// Facts above the watermark are not waited for, and a crash may take them. Showing them is: it leaves nothing behind
+// that a crash takes.
 func TestACrashTakesNothingThatIsShown(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "starts a database server of its own")

@@ -80,8 +80,8 @@ func (d *testDB) started() *UpdatesWriter {
 	return l
 }
 
-// Audit is what package audit does with a store. It imports this package, so that these tests can't import it: TestMain, in package store_test,
-// sets this.
+// Audit is what package audit does with a store. It imports this package, so that these tests can't import it:
+// TestMain, in package store_test, sets this.
 var Audit struct {
 	Stored     func(*Store) Auditor
 	Sealer     func(*Store, *Leader) Sealer

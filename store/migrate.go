@@ -23,9 +23,10 @@ import (
 )
 
 // Migrate brings the schema to this binary's version and returns the names of the migrations it applied. Several
-// processes may call it at once: a lock lets one work. A database of a newer schema is a *ledger.Problem. Each migration that has a
-// transaction waits for the writers' ones, and ends the terms of the leaders: those of an older version can't lead again. It waits for its
-// locks for a moment only, and is tried again, so that readers and writers pass.
+// processes may call it at once: a lock lets one work. A database of a newer schema is a *ledger.Problem. Each
+// migration that has a transaction waits for the writers' ones, and ends the terms of the leaders: those of an older
+// version can't lead again. It waits for its locks for a moment only, and is tried again, so that readers and writers
+// pass.
 func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 	if err := s.CheckSchema(ctx); err == nil {
 		return nil, s.settled(ctx)
@@ -71,8 +72,9 @@ func (s *Store) settled(ctx context.Context) error {
 	return nil
 }
 
-// createSchema makes the schema that holds the tables, and the table of versions, where there is none: IF NOT EXISTS would ask for
-// the right to create schemas even where there is one, and that right may have been revoked after the first migration.
+// createSchema makes the schema that holds the tables, and the table of versions, where there is none: IF NOT EXISTS
+// would ask for the right to create schemas even where there is one, and that right may have been revoked after the
+// first migration.
 func (s *Store) createSchema(ctx context.Context) error {
 	pair := s.db.Config.Schemas
 	found, err := s.db.Queries.InspectSchemas(ctx, s.db.Pool, []string{pair.Tables, pair.Views})
@@ -84,12 +86,14 @@ func (s *Store) createSchema(ctx context.Context) error {
 	}
 	if len(found) > 0 {
 		return &ledger.Problem{
-			What: fmt.Sprintf("database %s has a schema %s already, whose views read other tables than those of schema %s, which does not exist", s.Address(), pair.Views, pair.Tables),
-			Do:   "give --tables-schema the name of the schema that it belongs to, or --views-schema another name",
+			What: fmt.Sprintf("database %s has a schema %s already, whose views read other tables than those of schema %s, "+
+				"which does not exist", s.Address(), pair.Views, pair.Tables),
+			Do: "give --tables-schema the name of the schema that it belongs to, or --views-schema another name",
 		}
 	}
 	var words bool
-	if err := s.db.Pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_get_keywords() WHERE word IN ($1, $2) AND catcode <> 'U')", pair.Tables, pair.Views).
+	if err := s.db.Pool.QueryRow(ctx,
+		"SELECT EXISTS (SELECT FROM pg_get_keywords() WHERE word IN ($1, $2) AND catcode <> 'U')", pair.Tables, pair.Views).
 		Scan(&words); err != nil {
 		return fmt.Errorf("look whether schemas can be named %s and %s: %w", pair.Tables, pair.Views, err)
 	}
@@ -100,7 +104,8 @@ func (s *Store) createSchema(ctx context.Context) error {
 		}
 	}
 	_, err = s.db.Pool.Exec(ctx, fmt.Sprintf(
-		"CREATE SCHEMA %[1]s; COMMENT ON SCHEMA %[1]s IS 'Tables of the ledger indexer. They may change with any release: read schema %[2]s instead.'", pair.Tables, pair.Views))
+		"CREATE SCHEMA %[1]s; COMMENT ON SCHEMA %[1]s IS 'Tables of the ledger indexer. They may change with any release: "+
+			"read schema %[2]s instead.'", pair.Tables, pair.Views))
 	if pg.HasCode(err, pg.UniqueViolation, pg.DuplicateSchema) { // another process was faster
 		err = nil
 	}
@@ -156,8 +161,8 @@ func newProvider(db *sql.DB, pair Schemas, files fs.FS) (*goose.Provider, error)
 	return provider, nil
 }
 
-// beginning returns the first statements of each migration. They exclude all writers until it is committed, as a repair does, and end
-// their terms. Then they lock readers out of the relations that the migration's text names.
+// beginning returns the first statements of each migration. They exclude all writers until it is committed, as a repair
+// does, and end their terms. Then they lock readers out of the relations that the migration's text names.
 func beginning(pair Schemas, text string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "SET LOCAL lock_timeout = %d;\n", lockPatience.Milliseconds())
@@ -165,7 +170,8 @@ func beginning(pair Schemas, text string) string {
 		b.WriteString(role.Turn().Alone() + ";\n")
 	}
 	b.WriteString("UPDATE leadership SET epoch = epoch + 1, holder = NULL, led_since = NULL WHERE epoch > 0;\n")
-	fmt.Fprintf(&b, readersOut, strings.Join(relationNames(text), ","), pair.Tables, pair.Views, 2*lockPatience.Milliseconds(), readersWait.Milliseconds())
+	fmt.Fprintf(&b, readersOut, strings.Join(relationNames(text), ","), pair.Tables, pair.Views,
+		2*lockPatience.Milliseconds(), readersWait.Milliseconds())
 	return b.String()
 }
 
@@ -183,11 +189,12 @@ func relationNames(text string) []string {
 	return slices.Compact(words)
 }
 
-// readersOut locks relations before anything is done that takes time, or fails. First it waits for VACUUM and ANALYZE, with a lock that keeps no
-// reader waiting; the server ends its own ones after deadlock_timeout (1 s by default). Then it waits for readers, at most readersWait for all
-// relations together, so that no reader that holds one of them and asks for another is ended by a deadlock. Views come first, and newer
-// ones before those that they read, as readers lock them. The statement on a view changes nothing, and locks no table beneath it.
-// Relations of other owners are left alone: no migration changes them, whatever their names.
+// readersOut locks relations before anything is done that takes time, or fails. First it waits for VACUUM and ANALYZE,
+// with a lock that keeps no reader waiting; the server ends its own ones after deadlock_timeout (1 s by default). Then
+// it waits for readers, at most readersWait for all relations together, so that no reader that holds one of them and
+// asks for another is ended by a deadlock. Views come first, and newer ones before those that they read, as readers
+// lock them. The statement on a view changes nothing, and locks no table beneath it. Relations of other owners are left
+// alone: no migration changes them, whatever their names.
 const readersOut = `DO $$
 DECLARE
     changed CONSTANT name[] := '{%[1]s}';
@@ -217,16 +224,18 @@ END
 $$;
 `
 
-// blocked makes a *ledger.Problem of the error of a migration that changes what other objects depend on, such as views of other owners or of
-// EnablePQS.
+// blocked makes a *ledger.Problem of the error of a migration that changes what other objects depend on, such as views
+// of other owners or of EnablePQS.
 func (s *Store) blocked(err error) error {
 	var pgErr *pgconn.PgError
 	if !pg.HasCode(err, pg.DependentObjects) || !errors.As(err, &pgErr) {
 		return err
 	}
 	return &ledger.Problem{
-		What: fmt.Sprintf("database %s can't be migrated, because something depends on what changes: %s (%s)", s.Address(), pgErr.Message, pgErr.Detail),
-		Do:   "remove what depends on it, migrate, and make it again: of a schema of `indexer pqs enable` with `indexer pqs disable` and `indexer pqs enable`",
-		Err:  err,
+		What: fmt.Sprintf("database %s can't be migrated, because something depends on what changes: %s (%s)", s.Address(),
+			pgErr.Message, pgErr.Detail),
+		Do: "remove what depends on it, migrate, and make it again: of a schema of `indexer pqs enable` with `indexer pqs " +
+			"disable` and `indexer pqs enable`",
+		Err: err,
 	}
 }

@@ -88,8 +88,8 @@ func laterRelease(t *testing.T, name, statements string) fstest.MapFS {
 	return files
 }
 
-// A newer version migrates while an older one leads: it waits for the transaction under way, and the older one writes nothing more and
-// never leads again.
+// A newer version migrates while an older one leads: it waits for the transaction under way, and the older one writes
+// nothing more and never leads again.
 func TestAnOlderVersionStandsDown(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

@@ -15,12 +15,12 @@ import (
 	"ledgerindexer/store/internal/session"
 )
 
-// MoveWatermark shows what was written ahead: it moves the watermark from one offset to another, up to which everything is stored, with
-// what follows from the events for the active set. Long ranges take several transactions, each of which moves the
-// watermark; it never moves without what follows.
+// MoveWatermark shows what was written ahead: it moves the watermark from one offset to another, up to which everything
+// is stored, with what follows from the events for the active set. Long ranges take several transactions, each of which
+// moves the watermark; it never moves without what follows.
 //
-// Errors: ErrNotLeader, ErrWatermarkMoved, or the database's; where something in the range is not stored in this scope, the
-// watermark stays before it. After any error read Watermark again.
+// Errors: ErrNotLeader, ErrWatermarkMoved, or the database's; where something in the range is not stored in this scope,
+// the watermark stays before it. After any error read Watermark again.
 func (l *UpdatesWriter) MoveWatermark(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error {
 	for from < to {
 		reach, err := l.projectNext(ctx, scope, from, to)
@@ -33,7 +33,8 @@ func (l *UpdatesWriter) MoveWatermark(ctx context.Context, scope ledger.Scope, f
 }
 
 // projectNext moves the watermark as far as one transaction should, and returns where to.
-func (l *UpdatesWriter) projectNext(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) (ledger.Offset, error) {
+func (l *UpdatesWriter) projectNext(ctx context.Context, scope ledger.Scope, from,
+	to ledger.Offset) (ledger.Offset, error) {
 	parts, upTo, known := l.pending.After(int64(from), int64(to))
 	if !known {
 		if err := l.refuseUncovered(ctx, scope, from, ledger.Offset(upTo)); err != nil {
@@ -89,9 +90,10 @@ func (l *UpdatesWriter) refuseUncovered(ctx context.Context, scope ledger.Scope,
 // readBackUpdates is how many updates are read back at once, at most: the server sorts what it reads.
 const readBackUpdates = 10_000
 
-// readStepEvents reads the events of a range that change the active set or use it back from the facts, in order: those of
-// whole updates, about as many as are enough for one transaction. reach is how far they go.
-func (l *Leader) readStepEvents(ctx context.Context, from, to int64, enough int) (events []active.Event, reach int64, err error) {
+// readStepEvents reads the events of a range that change the active set or use it back from the facts, in order: those
+// of whole updates, about as many as are enough for one transaction. reach is how far they go.
+func (l *Leader) readStepEvents(ctx context.Context, from, to int64,
+	enough int) (events []active.Event, reach int64, err error) {
 	last, err := l.store.db.Queries.VerificationUpdatesEnd(ctx, l.term.Pool, dbsqlc.VerificationUpdatesEndParams{
 		FromExclusive: from, ToInclusive: to, Skip: readBackUpdates - 1,
 	})
@@ -102,7 +104,8 @@ func (l *Leader) readStepEvents(ctx context.Context, from, to int64, enough int)
 		to = last[0]
 	}
 	for atMost := int64(enough); ; atMost *= 2 {
-		rows, err := l.store.db.Queries.StepEvents(ctx, l.term.Pool, dbsqlc.StepEventsParams{FromExclusive: from, ToInclusive: to, AtMost: atMost})
+		rows, err := l.store.db.Queries.StepEvents(ctx, l.term.Pool, dbsqlc.StepEventsParams{FromExclusive: from,
+			ToInclusive: to, AtMost: atMost})
 		if err != nil {
 			return nil, 0, fmt.Errorf("read events after offset %d up to %d: %w", from, to, err)
 		}
@@ -111,7 +114,8 @@ func (l *Leader) readStepEvents(ctx context.Context, from, to int64, enough int)
 		}
 		// There may be more of the last update.
 		unsure := rows[len(rows)-1].LedgerOffset
-		whole, _ := slices.BinarySearchFunc(rows, unsure, func(r dbsqlc.StepEvents, offset int64) int { return cmp.Compare(r.LedgerOffset, offset) })
+		whole, _ := slices.BinarySearchFunc(rows, unsure,
+			func(r dbsqlc.StepEvents, offset int64) int { return cmp.Compare(r.LedgerOffset, offset) })
 		if whole > 0 {
 			return active.StoredEvents(rows[:whole]), unsure - 1, nil
 		}

@@ -10,8 +10,8 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// A write that commits while the watermark is moved over its range was not there when the events were read back: the step would
-// lack them, though all is covered in the end.
+// A write that commits while the watermark is moved over its range was not there when the events were read back: the
+// step would lack them, though all is covered in the end.
 func TestAWriteThatCommitsMeanwhileIsNotMovedOver(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

@@ -9,8 +9,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// CheckNetwork compares the database with the network whose transaction history is about to be written into it. A database
-// of another network is a *ledger.Problem. An empty networkID (a service that does not report it) passes.
+// CheckNetwork compares the database with the network whose transaction history is about to be written into it. A
+// database of another network is a *ledger.Problem. An empty networkID (a service that does not report it) passes.
 func (s *Store) CheckNetwork(ctx context.Context, networkID string) error {
 	if networkID == "" {
 		return nil
@@ -36,8 +36,10 @@ func (s *Store) Network(ctx context.Context) (string, error) {
 
 func (s *Store) otherNetwork(stored, asked string) error {
 	return &ledger.Problem{
-		What: fmt.Sprintf("database %s holds the transaction history of the network that %s operates, but the Scan URL leads to the one that %s operates", s.Address(), stored, asked),
-		Do:   "correct --scan-url or --database-url; histories of two networks can't be mixed, so each needs a database or a pair of schemas (--tables-schema, --views-schema) of its own",
+		What: fmt.Sprintf("database %s holds the transaction history of the network that %s operates, but the Scan URL "+
+			"leads to the one that %s operates", s.Address(), stored, asked),
+		Do: "correct --scan-url or --database-url; histories of two networks can't be mixed, so each needs a database or a " +
+			"pair of schemas (--tables-schema, --views-schema) of its own",
 	}
 }
 
@@ -46,7 +48,8 @@ func (l *TransactionsWriter) RecordNetwork(ctx context.Context, networkID string
 	if networkID == "" {
 		return nil
 	}
-	if known, err := l.store.Network(ctx); err != nil || known == networkID { // it is asked at every try: mostly nothing to write
+	// it is asked at every try: mostly nothing to write
+	if known, err := l.store.Network(ctx); err != nil || known == networkID {
 		return err
 	}
 	q := l.store.db.Queries

@@ -13,7 +13,8 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// keepCheckpoints keeps what the pages' checkpoints say of the synchronizers, unless something later is known of an offset.
+// keepCheckpoints keeps what the pages' checkpoints say of the synchronizers, unless something later is known of an
+// offset.
 func (l *Leader) keepCheckpoints(ctx context.Context, tx pgx.Tx, r names.Numbers, pages []ledger.Page) error {
 	for rows := range rows.CheckpointStatements(rows.LatestTimes(r, pages)) {
 		if err := l.upsertCheckpoints(ctx, tx, rows); err != nil {

@@ -14,8 +14,9 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// Checkpoints in any number, of more rows than go into a statement, come to the same as one row after another: the latest
-// time of each synchronizer at each offset stays, the first of those that are the same, with what is exact of it.
+// Checkpoints in any number, of more rows than go into a statement, come to the same as one row after another: the
+// latest time of each synchronizer at each offset stays, the first of those that are the same, with what is exact of
+// it.
 func TestManyOffsetCheckpoints(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

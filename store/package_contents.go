@@ -14,8 +14,9 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// WantedPackages returns the ids of packages that templates and interfaces are of, that are vetted, or that stored packages refer to, and whose content
-// is not stored, at most limit of them. Those that could not be had are left out until it is time to ask again.
+// WantedPackages returns the ids of packages that templates and interfaces are of, that are vetted, or that stored
+// packages refer to, and whose content is not stored, at most limit of them. Those that could not be had are left out
+// until it is time to ask again.
 func (l *UpdatesWriter) WantedPackages(ctx context.Context, limit int) ([]string, error) {
 	ids, err := l.store.db.Queries.PackageWantedList(ctx, l.term.Pool, int32(limit))
 	if err != nil {
@@ -50,10 +51,13 @@ func (s *Store) PackageContent(ctx context.Context, id string) ([]byte, error) {
 	return content, nil
 }
 
-// SavePackage stores a package and what it says of types, in one transaction and in place of what was stored of it. Errors: ErrNotLeader,
-// or the database's; a *ledger.Problem where it would refuse the same again.
+// SavePackage stores a package and what it says of types, in one transaction and in place of what was stored of it.
+// Errors: ErrNotLeader, or the database's; a *ledger.Problem where it would refuse the same again.
 func (l *UpdatesWriter) SavePackage(ctx context.Context, p *ledger.Package) error {
-	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error { return writing.SavePackage(ctx, tx, l.store.db.Queries, p) })
+	err := l.term.Write(ctx, func(ctx context.Context,
+		tx pgx.Tx) error {
+		return writing.SavePackage(ctx, tx, l.store.db.Queries, p)
+	})
 	if err != nil {
 		return fmt.Errorf("save package %s: %w", p.ID, session.Refused(err))
 	}
@@ -61,11 +65,12 @@ func (l *UpdatesWriter) SavePackage(ctx context.Context, p *ledger.Package) erro
 	return nil
 }
 
-// MissPackage notes that a package can't be had and why. It is wanted again after an hour, then two, up to a day. Errors are those of
-// SavePackage.
+// MissPackage notes that a package can't be had and why. It is wanted again after an hour, then two, up to a day.
+// Errors are those of SavePackage.
 func (l *UpdatesWriter) MissPackage(ctx context.Context, id, failure string) error {
 	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		return l.store.db.Queries.PackageTryUpsert(ctx, tx, dbsqlc.PackageTryUpsertParams{PackageID: id, Failure: rows.StorableText(failure)})
+		return l.store.db.Queries.PackageTryUpsert(ctx, tx, dbsqlc.PackageTryUpsertParams{PackageID: id,
+			Failure: rows.StorableText(failure)})
 	})
 	if err != nil {
 		return fmt.Errorf("note that package %s can't be had: %w", id, session.Refused(err))

@@ -115,7 +115,8 @@ func TestPackagesOfALeaderOfThePast(t *testing.T) {
 	require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.package_contents"))
 }
 
-// A package whose types are about to be written again, because one that it lacked has come, is not taken for a damaged one.
+// A package whose types are about to be written again, because one that it lacked has come, is not taken for a damaged
+// one.
 func TestPackagesThatAreToBeCompletedAreNotCompared(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

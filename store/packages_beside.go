@@ -10,8 +10,9 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// PackagesBeside lists the packages that events of this ledger name, and whose content another ledger of this database has: a network's
-// packages are not served, and a participant's are. What lies in schemas that the role may not read is left out.
+// PackagesBeside lists the packages that events of this ledger name, and whose content another ledger of this database
+// has: a network's packages are not served, and a participant's are. What lies in schemas that the role may not read is
+// left out.
 func (s *Store) PackagesBeside(ctx context.Context) (ids []string, err error) {
 	named, err := s.db.Queries.NamedPackageList(ctx, s.db.Pool)
 	if err != nil {
@@ -26,15 +27,17 @@ func (s *Store) PackagesBeside(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-// PackageContentOfAny returns the content of a package that is stored, of this ledger or else of another one in this database. A package's
-// id is the hash of its content, so it is the same wherever it lies. The error is ledger.ErrNotFound where it is not stored.
+// PackageContentOfAny returns the content of a package that is stored, of this ledger or else of another one in this
+// database. A package's id is the hash of its content, so it is the same wherever it lies. The error is
+// ledger.ErrNotFound where it is not stored.
 func (s *Store) PackageContentOfAny(ctx context.Context, id string) ([]byte, error) {
 	content, err := s.PackageContent(ctx, id)
 	if !errors.Is(err, ledger.ErrNotFound) {
 		return content, err
 	}
 	besideErr := s.beside(ctx, func(table string) error {
-		rows, _ := s.db.Pool.Query(ctx, "SELECT content FROM "+table+" WHERE package_id = $1 AND encode(sha256(content), 'hex') = $1", id)
+		rows, _ := s.db.Pool.Query(ctx, "SELECT content FROM "+table+" WHERE package_id = $1 AND encode(sha256(content), "+
+			"'hex') = $1", id)
 		found, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
 		if len(found) > 0 {
 			content = found[0]

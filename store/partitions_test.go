@@ -19,8 +19,8 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// A table is changed once more behind each partition that is attached: a session that was reading the list of partitions meanwhile
-// may have kept one without it.
+// A table is changed once more behind each partition that is attached: a session that was reading the list of
+// partitions meanwhile may have kept one without it.
 func TestAttachedPartitionsAreAnnounced(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -37,7 +37,8 @@ func TestAttachedPartitionsAreAnnounced(t *testing.T) {
 		GROUP BY 1 ORDER BY 1`))
 }
 
-// Whoever attached a partition may end, or fail, before it is announced. Who needs the next one, or reads the list of partitions first, announces it.
+// Whoever attached a partition may end, or fail, before it is announced. Who needs the next one, or reads the list of
+// partitions first, announces it.
 func TestPartitionsAreAnnouncedAfterAKill(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -69,7 +70,8 @@ func TestPartitionsAreAnnouncedAfterAKill(t *testing.T) {
 	}
 }
 
-// A statistics target of somebody else, of a table that has no partitions by offset, or of one that has, stands for no partition that was not announced.
+// A statistics target of somebody else, of a table that has no partitions by offset, or of one that has, stands for no
+// partition that was not announced.
 func TestStatisticsTargetsOfOthersAreNoMark(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

@@ -27,8 +27,8 @@ func manyParties(n int) []string {
 	return list
 }
 
-// Lists come back as they were given: in their order, with what is repeated, empty, or none; long ones, and those whose hash
-// is that of another; those that begin where another one does in memory. Each stands once.
+// Lists come back as they were given: in their order, with what is repeated, empty, or none; long ones, and those whose
+// hash is that of another; those that begin where another one does in memory. Each stands once.
 func TestPartyListsAreStoredAsDecoded(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

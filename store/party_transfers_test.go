@@ -95,8 +95,8 @@ func TestPartyTransfersOfTheLongestTexts(t *testing.T) {
 }
 
 // fillTransfers makes a history of n transfers with two balance changes each, over a month, and derives what is derived
-// from it. Of the transfers a tenth has the same party as sender or receiver; the others have 20,000 parties. It returns
-// that party.
+// from it. Of the transfers a tenth has the same party as sender or receiver; the others have 20,000 parties. It
+// returns that party.
 func (h *testHistory) fillTransfers(n int) (heavy string) {
 	h.T.Helper()
 	h.Exec(`CREATE TEMPORARY TABLE people AS SELECT i, 'party-' || i || '::1220' || encode(sha256(i::text::bytea), 'hex') AS party FROM generate_series(0, 20000) i`)
@@ -126,8 +126,8 @@ func (h *testHistory) fillTransfers(n int) (heavy string) {
 	return h.Row("SELECT party FROM people WHERE i = 0")
 }
 
-// The latest transfers of a party, and those of a time, are a range of one index: there is nothing to sort, and only other
-// generations are filtered out.
+// The latest transfers of a party, and those of a time, are a range of one index: there is nothing to sort, and only
+// other generations are filtered out.
 func TestPartyTransfersAreReadByOneIndexRange(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -22,8 +22,8 @@ func created(story string, from, to ledger.Offset) []ledger.Page {
 	return []ledger.Page{page}
 }
 
-// What a reset has removed is read again, and may be another history then. Whatever part of it is written again, in whichever
-// pieces, what was remembered of it is not shown.
+// What a reset has removed is read again, and may be another history then. Whatever part of it is written again, in
+// whichever pieces, what was remembered of it is not shown.
 func TestNothingIsRememberedOfWhatWasRemoved(t *testing.T) {
 	t.Parallel()
 	type ranges []ledger.Range

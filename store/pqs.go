@@ -24,8 +24,9 @@ func ValidatePQS(s Schemas, name string) error {
 	return nil
 }
 
-// EnablePQS makes the names of the Participant Query Store in a schema, or replaces those that an earlier release made there, in one
-// transaction. Rights that were granted stay. A schema that something else made is refused with a *ledger.Problem.
+// EnablePQS makes the names of the Participant Query Store in a schema, or replaces those that an earlier release made
+// there, in one transaction. Rights that were granted stay. A schema that something else made is refused with a
+// *ledger.Problem.
 func (s *Store) EnablePQS(ctx context.Context, name string) error {
 	script, err := migrations.PQS(s.db.Config.Schemas.Views, name)
 	if err != nil {
@@ -34,11 +35,13 @@ func (s *Store) EnablePQS(ctx context.Context, name string) error {
 	return s.changePQS(ctx, name, func(tx pgx.Tx, found bool) error {
 		if !found {
 			var word bool
-			if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_get_keywords() WHERE word = $1 AND catcode <> 'U')", name).Scan(&word); err != nil {
+			if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_get_keywords() WHERE word = $1 AND catcode <> 'U')",
+				name).Scan(&word); err != nil {
 				return err
 			}
 			if word {
-				return &ledger.Problem{What: fmt.Sprintf("a schema can't be named %s: it is a word of SQL", name), Do: "give --pqs-schema another name"}
+				return &ledger.Problem{What: fmt.Sprintf("a schema can't be named %s: it is a word of SQL", name),
+					Do: "give --pqs-schema another name"}
 			}
 			if _, err := tx.Exec(ctx, fmt.Sprintf("CREATE SCHEMA %s", name)); err != nil {
 				return err
@@ -54,8 +57,8 @@ func (s *Store) EnablePQS(ctx context.Context, name string) error {
 	})
 }
 
-// DisablePQS removes the schema that EnablePQS made, and reports whether there was one. It is refused with a *ledger.Problem where
-// something else depends on what is in the schema.
+// DisablePQS removes the schema that EnablePQS made, and reports whether there was one. It is refused with a
+// *ledger.Problem where something else depends on what is in the schema.
 func (s *Store) DisablePQS(ctx context.Context, name string) (bool, error) {
 	removed := false
 	err := s.changePQS(ctx, name, func(tx pgx.Tx, found bool) error {
@@ -98,7 +101,8 @@ SELECT string_agg(DISTINCT pg_describe_object(o.classid, o.oid, 0), ', ') FROM o
 WHERE o.classid IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass, 'pg_constraint'::regclass, 'pg_attrdef'::regclass, 'pg_policy'::regclass)
   AND NOT EXISTS (SELECT FROM inside i WHERE i.classid = o.classid AND i.oid = o.oid)`
 
-// changePQS changes a schema of EnablePQS in a transaction, alone and beside no migration. It is tried again while readers keep a view.
+// changePQS changes a schema of EnablePQS in a transaction, alone and beside no migration. It is tried again while
+// readers keep a view.
 func (s *Store) changePQS(ctx context.Context, name string, change func(tx pgx.Tx, found bool) error) error {
 	if err := ValidatePQS(s.db.Config.Schemas, name); err != nil {
 		return err
@@ -109,7 +113,8 @@ func (s *Store) changePQS(ctx context.Context, name string, change func(tx pgx.T
 func (s *Store) tryPQS(ctx context.Context, name string, change func(tx pgx.Tx, found bool) error) error {
 	return s.changeSchemas(ctx, "change schema "+name, func(tx pgx.Tx) error {
 		var comment string
-		err := tx.QueryRow(ctx, "SELECT coalesce(obj_description(n.oid, 'pg_namespace'), '') FROM pg_namespace n WHERE n.nspname = $1", name).Scan(&comment)
+		err := tx.QueryRow(ctx, "SELECT coalesce(obj_description(n.oid, 'pg_namespace'), '') FROM pg_namespace n WHERE "+
+			"n.nspname = $1", name).Scan(&comment)
 		found := err == nil
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):

@@ -14,7 +14,8 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// newPQS is a database with schema pqs, and a ledger of a few contracts from offset 10 to 100: c1 lives, c2 is transient at 20, c3 ends at 50.
+// newPQS is a database with schema pqs, and a ledger of a few contracts from offset 10 to 100: c1 lives, c2 is
+// transient at 20, c3 ends at 50.
 func newPQS(t *testing.T) *testDB {
 	t.Helper()
 	d := newDatabase(t)
@@ -277,8 +278,8 @@ func TestPQSShowsWhatWasRedacted(t *testing.T) {
 	d.requireError("contract c2 was not redacted", "SELECT redact_contract('c2', 'why')")
 }
 
-// pqsSurface is what clients know by name: functions with arguments, defaults and results, and the columns of types and relations, in
-// their order.
+// pqsSurface is what clients know by name: functions with arguments, defaults and results, and the columns of types and
+// relations, in their order.
 const pqsSurface = `SELECT replace(x.line, 'pqs.', '') FROM (
 	SELECT format('%s(%s) %s', p.proname, pg_get_function_arguments(p.oid), coalesce(pg_get_function_result(p.oid), 'procedure')) AS line
 	FROM pg_proc p WHERE p.pronamespace = 'pqs'::regnamespace AND (p.proname NOT LIKE '\_\_%' OR p.proname IN ('__contract_tpe4name', '__exercise_tpe4name', '__contracts', '__exercises'))
@@ -300,7 +301,8 @@ func TestPQSSurface(t *testing.T) {
 	require.Equal(t, strings.Split(strings.TrimSpace(string(want)), "\n"), d.Rows(pqsSurface))
 }
 
-// A template's contracts are found by the index of templates, at an offset too, and what nobody asks for is not looked up.
+// A template's contracts are found by the index of templates, at an offset too, and what nobody asks for is not looked
+// up.
 func TestPQSActiveUsesIndexes(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

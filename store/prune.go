@@ -27,28 +27,32 @@ const (
 	prunePause  = 2 * time.Second
 )
 
-// Prune removes everything of the updates up to an offset except the contracts that were active there, and makes the offset the floor of history
-// and state: the database is as if indexing had begun with a snapshot there. All of it is one transaction, so nothing has to be continued or
-// cleaned up after a failure. Readers and the leader of the updates wait only for its last part. Then the planner's statistics forget what went.
+// Prune removes everything of the updates up to an offset except the contracts that were active there, and makes the
+// offset the floor of history and state: the database is as if indexing had begun with a snapshot there. All of it is
+// one transaction, so nothing has to be continued or cleaned up after a failure. Readers and the leader of the updates
+// wait only for its last part. Then the planner's statistics forget what went.
 //
-// First it makes carried rows of the contracts that were active, as of a snapshot. A partition with offsets on both sides of the floor is replaced
-// by a copy of the rows that stay. They are copied up to the watermark beforehand, so that little is left to be copied in the last part, which drops
-// the old partitions.
+// First it makes carried rows of the contracts that were active, as of a snapshot. A partition with offsets on both
+// sides of the floor is replaced by a copy of the rows that stay. They are copied up to the watermark beforehand, so
+// that little is left to be copied in the last part, which drops the old partitions.
 //
-// The role of the backfill keeps others from filling in history, and from pruning, meanwhile. Where nothing is stored up to the
-// offset nothing happens. Errors: what PlanPrune refuses, a *ledger.Problem where other transactions don't let go of the tables,
-// ErrNotLeader, or the database's.
+// The role of the backfill keeps others from filling in history, and from pruning, meanwhile. Where nothing is stored
+// up to the offset nothing happens. Errors: what PlanPrune refuses, a *ledger.Problem where other transactions don't
+// let go of the tables, ErrNotLeader, or the database's.
 func (l *BackfillWriter) Prune(ctx context.Context, floor ledger.Offset) error {
 	return l.prune(ctx, floor, nil)
 }
 
-// PruneExported is Prune of what files hold that end at another offset, to. change is the number of the newest change (ledger.rewrites) when that was
-// planned. If something that the files have has changed since, the files may be gone: nothing is pruned, and the error is a *ledger.Problem.
+// PruneExported is Prune of what files hold that end at another offset, to. change is the number of the newest change
+// (ledger.rewrites) when that was planned. If something that the files have has changed since, the files may be gone:
+// nothing is pruned, and the error is a *ledger.Problem.
 func (l *BackfillWriter) PruneExported(ctx context.Context, floor, to ledger.Offset, change int64) error {
-	return l.prune(ctx, floor, func(ctx context.Context, tx pgx.Tx) error { return l.refuseRewritten(ctx, tx, to, change) })
+	return l.prune(ctx, floor,
+		func(ctx context.Context, tx pgx.Tx) error { return l.refuseRewritten(ctx, tx, to, change) })
 }
 
-func (l *BackfillWriter) prune(ctx context.Context, floor ledger.Offset, refuse func(context.Context, pgx.Tx) error) error {
+func (l *BackfillWriter) prune(ctx context.Context, floor ledger.Offset, refuse func(context.Context,
+	pgx.Tx) error) error {
 	var pruned bool
 	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		resets, err := l.store.db.Queries.PruneResets(ctx, tx)
@@ -62,7 +66,8 @@ func (l *BackfillWriter) prune(ctx context.Context, floor ledger.Offset, refuse 
 		if err := l.store.refusePrune(ctx, tx, &extent, floor); err != nil || floor <= extent.HistoryFloor {
 			return err
 		}
-		p := pruning{leader: l, tx: tx, floor: int64(floor), from: int64(extent.HistoryFloor), copied: int64(extent.Watermark), resets: resets, refuse: refuse}
+		p := pruning{leader: l, tx: tx, floor: int64(floor), from: int64(extent.HistoryFloor),
+			copied: int64(extent.Watermark), resets: resets, refuse: refuse}
 		pruned = true
 		return p.run(ctx)
 	})
@@ -75,7 +80,8 @@ func (l *BackfillWriter) prune(ctx context.Context, floor ledger.Offset, refuse 
 	return nil
 }
 
-// forgetStatistics takes the values of what was pruned out of the planner's statistics. What was pruned stays so if that fails.
+// forgetStatistics takes the values of what was pruned out of the planner's statistics. What was pruned stays so if
+// that fails.
 func (l *BackfillWriter) forgetStatistics(ctx context.Context) {
 	var names []string
 	for _, table := range tables.All() {
@@ -84,7 +90,8 @@ func (l *BackfillWriter) forgetStatistics(ctx context.Context) {
 		}
 	}
 	if err := pg.Analyze(ctx, l.term.Pool, l.store.db.Config.Schemas.Tables, names); err != nil {
-		l.store.db.Config.Logger.WarnContext(ctx, "the planner's statistics may have values of what was pruned until the next ANALYZE", "error", err.Error())
+		l.store.db.Config.Logger.WarnContext(ctx, "the planner's statistics may have values of what was pruned until the "+
+			"next ANALYZE", "error", err.Error())
 	}
 }
 
@@ -99,8 +106,8 @@ type pruning struct {
 	resets int64 // number of the last reset or change of the scope when pruning began
 	// refuse is the last check of PruneExported; nil: none.
 	refuse func(context.Context, pgx.Tx) error
-	// lookups are the new places of look-ups whose contracts have events that stay. They are written in the last part, because the leader of the
-	// updates, which adds look-ups too, would wait for these rows.
+	// lookups are the new places of look-ups whose contracts have events that stay. They are written in the last part,
+	// because the leader of the updates, which adds look-ups too, would wait for these rows.
 	lookups dbsqlc.PruneMoveLookupsParams
 }
 
@@ -132,7 +139,8 @@ func (p *pruning) run(ctx context.Context) error {
 	return patiently(ctx, prunePause, func() error { return p.end(ctx) })
 }
 
-// findPartitions finds the partitions that lose rows. It locks autovacuum out of them, so that the last part need not wait for it.
+// findPartitions finds the partitions that lose rows. It locks autovacuum out of them, so that the last part need not
+// wait for it.
 func (p *pruning) findPartitions(ctx context.Context) error {
 	list, err := p.leader.store.db.Queries.PartitionList(ctx, p.tx)
 	if err != nil {
@@ -145,7 +153,8 @@ func (p *pruning) findPartitions(ctx context.Context) error {
 		}
 		for _, partition := range list {
 			if partition.Relation == table.Name && partition.FromOffset <= p.floor {
-				p.cuts = append(p.cuts, partitions.Cut{Relation: table.Name, Name: partition.Name, Floor: p.floor, To: partition.ToOffset})
+				p.cuts = append(p.cuts, partitions.Cut{Relation: table.Name, Name: partition.Name, Floor: p.floor,
+					To: partition.ToOffset})
 				names = append(names, pgx.Identifier{partition.Name}.Sanitize())
 			}
 		}
@@ -172,8 +181,8 @@ func (p *pruning) removeRows(ctx context.Context) error {
 	return p.findLookups(ctx, p.tx, p.floor, p.copied)
 }
 
-// end is the last part. It copies what the leader of the updates has written meanwhile, locks the leader and the readers out, copies once more, and
-// removes what is pruned. It is tried again until it gets the locks.
+// end is the last part. It copies what the leader of the updates has written meanwhile, locks the leader and the
+// readers out, copies once more, and removes what is pruned. It is tried again until it gets the locks.
 func (p *pruning) end(ctx context.Context) error {
 	watermark, _, err := held.Watermark(ctx, p.leader.store.db, p.tx)
 	if err != nil {
@@ -202,8 +211,9 @@ func (p *pruning) end(ctx context.Context) error {
 	})
 }
 
-// refuseReset ends pruning if the updates were reset meanwhile, or their scope was changed: no role excludes these, and what they removed may
-// have been copied. It also ends pruning if records began to be derived again, which needs the updates.
+// refuseReset ends pruning if the updates were reset meanwhile, or their scope was changed: no role excludes these, and
+// what they removed may have been copied. It also ends pruning if records began to be derived again, which needs the
+// updates.
 func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 	resets, err := p.leader.store.db.Queries.PruneResets(ctx, tx)
 	if err != nil {
@@ -211,7 +221,8 @@ func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 	}
 	if resets != p.resets {
 		return &ledger.Problem{
-			What: fmt.Sprintf("database %s was reset meanwhile, or its scope was changed, so nothing was pruned", p.leader.store.Address()), Do: "prune again",
+			What: fmt.Sprintf("database %s was reset meanwhile, or its scope was changed, so nothing was pruned",
+				p.leader.store.Address()), Do: "prune again",
 		}
 	}
 	if p.refuse != nil {
@@ -226,22 +237,26 @@ func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 	at, err := held.TransactionsPosition(ctx, p.leader.store.db, tx)
 	if err == nil && at.Rereading() {
 		err = &ledger.Problem{
-			What: fmt.Sprintf("the records that follow from the updates are being derived again from those that would go, in database %s", p.leader.store.Address()),
-			Do:   "prune again when they are: the log of `indexer run` says so",
+			What: fmt.Sprintf("the records that follow from the updates are being derived again from those that would go, in "+
+				"database %s", p.leader.store.Address()),
+			Do: "prune again when they are: the log of `indexer run` says so",
 		}
 	}
 	return err
 }
 
-// refuseRewritten ends pruning if something changed after the change with a number: then files may not hold what would be removed.
+// refuseRewritten ends pruning if something changed after the change with a number: then files may not hold what would
+// be removed.
 func (l *BackfillWriter) refuseRewritten(ctx context.Context, tx pgx.Tx, upTo ledger.Offset, change int64) error {
-	rewritten, err := l.store.db.Queries.PruneRewritten(ctx, tx, dbsqlc.PruneRewrittenParams{Newest: change, UpTo: int64(upTo)})
+	rewritten, err := l.store.db.Queries.PruneRewritten(ctx, tx, dbsqlc.PruneRewrittenParams{Newest: change,
+		UpTo: int64(upTo)})
 	if err != nil {
 		return fmt.Errorf("see whether something changed after it had been compared with files: %w", err)
 	}
 	if rewritten {
 		return &ledger.Problem{
-			What: fmt.Sprintf("something up to offset %d changed in database %s after it had been compared with the files of the export, so nothing was pruned",
+			What: fmt.Sprintf("something up to offset %d changed in database %s after it had been compared with the files of "+
+				"the export, so nothing was pruned",
 				upTo, l.store.Address()),
 			Do: "export again, which writes again what changed, and prune then",
 		}
@@ -262,9 +277,9 @@ func (p *pruning) copyLater(ctx context.Context, tx pgx.Tx, upTo int64) error {
 	return p.findLookups(ctx, tx, p.copied, upTo)
 }
 
-// lock waits for the leader of the updates, and then for the readers. It waits for every transaction that has read or locked the floors or the
-// watermark. So a transaction that reads in one snapshot, and begins with these, sees everything either as it was before pruning or as it is
-// afterwards (see session.Database.ReadOnly).
+// lock waits for the leader of the updates, and then for the readers. It waits for every transaction that has read or
+// locked the floors or the watermark. So a transaction that reads in one snapshot, and begins with these, sees
+// everything either as it was before pruning or as it is afterwards (see session.Database.ReadOnly).
 func (p *pruning) lock(ctx context.Context, tx pgx.Tx) error {
 	if err := pg.WaitAtMost(ctx, tx, writersWait); err != nil {
 		return err
@@ -284,7 +299,8 @@ func (p *pruning) lock(ctx context.Context, tx pgx.Tx) error {
 // moveFloors records that nothing up to the floor is stored any more.
 func (p *pruning) moveFloors(ctx context.Context, tx pgx.Tx) error {
 	q := p.leader.store.db.Queries
-	for _, step := range []func(context.Context, dbsqlc.DBTX, int64) error{p.moveLookups, q.PruneCoverage, q.PruneSeals, q.PruneFloors} {
+	for _, step := range []func(context.Context, dbsqlc.DBTX,
+		int64) error{p.moveLookups, q.PruneCoverage, q.PruneSeals, q.PruneFloors} {
 		if err := step(ctx, tx, p.floor); err != nil {
 			return fmt.Errorf("move the floors, and look-ups: %w", err)
 		}

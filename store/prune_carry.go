@@ -21,7 +21,8 @@ type carrying struct {
 	floor int64
 }
 
-// carried says which rows, f, become carried ones: those of a fact's table or, again, those of the snapshot that was carried before.
+// carried says which rows, f, become carried ones: those of a fact's table or, again, those of the snapshot that was
+// carried before.
 type carried struct {
 	table string
 	again bool
@@ -30,8 +31,9 @@ type carried struct {
 	rows string // chooses them
 }
 
-// The reassignments of which one half lies after the history floor, $2, up to the new one, and the other half does not. Where history was filled in
-// below the state floor there are no lifetimes: the last creation there was on the source is taken.
+// The reassignments of which one half lies after the history floor, $2, up to the new one, and the other half does not.
+// Where history was filled in below the state floor there are no lifetimes: the last creation there was on the source
+// is taken.
 var carriedReassignments = carried{
 	table: "carried_reassignments",
 	more: [][2]string{
@@ -164,8 +166,8 @@ func (c *carrying) run(ctx context.Context) error {
 	return nil
 }
 
-// rows copies rows. Those of the snapshot that was carried before are copied too, and not changed, because only what is inserted gets to copies by
-// replication; after that they are removed.
+// rows copies rows. Those of the snapshot that was carried before are copied too, and not changed, because only what is
+// inserted gets to copies by replication; after that they are removed.
 func (c *carrying) rows(of carried, arguments ...any) func(context.Context, dbsqlc.DBTX, int64) error {
 	return func(ctx context.Context, db dbsqlc.DBTX, floor int64) error {
 		table := tables.Get(tables.Snapshot, of.table)
@@ -189,7 +191,8 @@ func (c *carrying) rows(of carried, arguments ...any) func(context.Context, dbsq
 				names, values = append(names, column.Name), append(values, "f."+column.Name)
 			}
 		}
-		statement := fmt.Sprintf("INSERT INTO %s (%s)\nSELECT %s\nFROM %s", table.Name, strings.Join(names, ", "), strings.Join(values, ", "), of.rows)
+		statement := fmt.Sprintf("INSERT INTO %s (%s)\nSELECT %s\nFROM %s", table.Name, strings.Join(names, ", "),
+			strings.Join(values, ", "), of.rows)
 		_, err = db.Exec(ctx, statement, append([]any{floor}, arguments...)...)
 		if err == nil && of.again {
 			_, err = db.Exec(ctx, table.Delete("s."+table.SnapshotOffset+" <> $1"), floor)

@@ -19,8 +19,8 @@ import (
 type PruneBefore struct {
 	Offset *ledger.Offset
 	Time   time.Time // updates with an earlier record time
-	// Age counts back from the record time of the last update that is shown, or from the database's clock if that is earlier. So a clock
-	// that is ahead does not prune too much, and a ledger without new updates loses nothing more.
+	// Age counts back from the record time of the last update that is shown, or from the database's clock if that is
+	// earlier. So a clock that is ahead does not prune too much, and a ledger without new updates loses nothing more.
 	Age time.Duration
 }
 
@@ -31,7 +31,8 @@ type PrunePlan struct {
 	Until time.Time     `json:"until,omitzero"` // record time of the last update that is removed; zero: it has none
 
 	Tables []PrunedTable `json:"tables"` // those that lose rows
-	// Active is how many contracts stay, with their creation, because they were active at Floor. One on two synchronizers counts twice.
+	// Active is how many contracts stay, with their creation, because they were active at Floor. One on two synchronizers
+	// counts twice.
 	Active int64 `json:"active_contracts"`
 	// Copied is the number of rows that have to be copied because others in their partitions are removed.
 	Copied int64 `json:"rows_copied"`
@@ -42,7 +43,8 @@ type PrunedTable struct {
 	Relation   string `json:"relation"`
 	Partitions int    `json:"partitions"` // that are dropped, or replaced by a smaller one
 	Rows       int64  `json:"rows"`       // that are removed, about
-	Bytes      int64  `json:"bytes"`      // on the disk, with indexes, about; of a table without partitions 0, because it keeps them for other rows
+	// on the disk, with indexes, about; of a table without partitions 0, because it keeps them for other rows
+	Bytes int64 `json:"bytes"`
 }
 
 // Empty reports whether there is nothing to prune.
@@ -64,8 +66,8 @@ func (p *PrunePlan) Bytes() (bytes int64) {
 	return bytes
 }
 
-// PlanPrune says what pruning would remove, without changing anything. If the database can't be pruned there, the error is a
-// *ledger.Problem.
+// PlanPrune says what pruning would remove, without changing anything. If the database can't be pruned there, the error
+// is a *ledger.Problem.
 func (s *Store) PlanPrune(ctx context.Context, before PruneBefore) (plan PrunePlan, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		extent, err := held.Read(ctx, s.db, tx)
@@ -88,8 +90,10 @@ func (s *Store) PlanPrune(ctx context.Context, before PruneBefore) (plan PrunePl
 	return plan, err
 }
 
-// pruneFloor returns the last offset that is removed, and the time before which everything removed was recorded; zero: an offset was given.
-func (s *Store) pruneFloor(ctx context.Context, tx pgx.Tx, extent *Extent, before PruneBefore) (floor ledger.Offset, until time.Time, err error) {
+// pruneFloor returns the last offset that is removed, and the time before which everything removed was recorded; zero:
+// an offset was given.
+func (s *Store) pruneFloor(ctx context.Context, tx pgx.Tx, extent *Extent,
+	before PruneBefore) (floor ledger.Offset, until time.Time, err error) {
 	if before.Offset != nil || !extent.Started {
 		if before.Offset == nil {
 			return 0, until, nil
@@ -141,24 +145,29 @@ func (s *Store) refusePrune(ctx context.Context, tx pgx.Tx, extent *Extent, floo
 		}
 	case extent.Incomplete:
 		return &ledger.Problem{
-			What: fmt.Sprintf("the scope of database %s was changed, and not everything was read in the new scope yet: what is active is not known in full, and so what has to stay", address),
-			Do:   fmt.Sprintf("run `%s history`, and prune when it is done", by.Backfill),
+			What: fmt.Sprintf("the scope of database %s was changed, and not everything was read in the new scope yet: what "+
+				"is active is not known in full, and so what has to stay", address),
+			Do: fmt.Sprintf("run `%s history`, and prune when it is done", by.Backfill),
 		}
 	case floor >= extent.Watermark:
 		return &ledger.Problem{
-			What: fmt.Sprintf("database %s holds the ledger up to offset %d: nothing would be left after pruning everything up to offset %d", address, extent.Watermark, floor),
-			Do:   fmt.Sprintf("give --before an offset of at most %d, or an earlier time", extent.Watermark),
+			What: fmt.Sprintf("database %s holds the ledger up to offset %d: nothing would be left after pruning everything "+
+				"up to offset %d", address, extent.Watermark, floor),
+			Do: fmt.Sprintf("give --before an offset of at most %d, or an earlier time", extent.Watermark),
 		}
 	case extent.StateFloor == nil:
 		return &ledger.Problem{
-			What: fmt.Sprintf("indexing into database %s began at offset %d without a snapshot: it is not known what is active, and so what has to stay", address, extent.HistoryFloor),
-			Do:   fmt.Sprintf("run `%s history`, to the beginning of the ledger or with --with-snapshot; then what was active is known", by.Backfill),
+			What: fmt.Sprintf("indexing into database %s began at offset %d without a snapshot: it is not known what is "+
+				"active, and so what has to stay", address, extent.HistoryFloor),
+			Do: fmt.Sprintf("run `%s history`, to the beginning of the ledger or with --with-snapshot; then what was active is known", by.Backfill),
 		}
 	case floor > extent.HistoryFloor && floor < *extent.StateFloor:
 		return &ledger.Problem{
-			What: fmt.Sprintf("what was active is known from offset %d on in database %s, and not at offset %d, up to which history was filled in without a snapshot",
+			What: fmt.Sprintf("what was active is known from offset %d on in database %s, and not at offset %d, up to which "+
+				"history was filled in without a snapshot",
 				*extent.StateFloor, address, floor),
-			Do: fmt.Sprintf("give --before an offset of more than %d, or run `%s history --with-snapshot` first", *extent.StateFloor, by.Backfill),
+			Do: fmt.Sprintf("give --before an offset of more than %d, or run `%s history --with-snapshot` first",
+				*extent.StateFloor, by.Backfill),
 		}
 	}
 	if floor <= extent.HistoryFloor {
@@ -171,7 +180,8 @@ func (s *Store) refusePrune(ctx context.Context, tx pgx.Tx, extent *Extent, floo
 	if len(undecided) > 0 {
 		r := &undecided[0]
 		return &ledger.Problem{
-			What: fmt.Sprintf("contract %s was reassigned at offset %d, and history was filled in there, but not yet from there to offset %d: whether it has arrived is not known, and so whether it has to stay",
+			What: fmt.Sprintf("contract %s was reassigned at offset %d, and history was filled in there, but not yet from "+
+				"there to offset %d: whether it has arrived is not known, and so whether it has to stay",
 				r.ContractID, r.LedgerOffset, extent.HistoryFloor),
 			Do: fmt.Sprintf("run `%s history`, and prune when it is done", by.Backfill),
 		}
@@ -179,9 +189,12 @@ func (s *Store) refusePrune(ctx context.Context, tx pgx.Tx, extent *Extent, floo
 	return nil
 }
 
-// refusePruneBelow refuses to prune only a part of history that was filled in below the history floor and does not reach up to it yet.
-func (s *Store) refusePruneBelow(ctx context.Context, tx pgx.Tx, extent *Extent, floor ledger.Offset, until time.Time) error {
-	within := dbsqlc.PruneBelowParams{Floor: int64(min(floor, extent.HistoryFloor)), Until: pgtype.Timestamptz{Time: until, Valid: !until.IsZero()}}
+// refusePruneBelow refuses to prune only a part of history that was filled in below the history floor and does not
+// reach up to it yet.
+func (s *Store) refusePruneBelow(ctx context.Context, tx pgx.Tx, extent *Extent, floor ledger.Offset,
+	until time.Time) error {
+	within := dbsqlc.PruneBelowParams{Floor: int64(min(floor, extent.HistoryFloor)), Until: pgtype.Timestamptz{Time: until,
+		Valid: !until.IsZero()}}
 	below, err := s.db.Queries.PruneBelow(ctx, tx, within)
 	if err != nil {
 		return fmt.Errorf("look for history that was filled in below offset %d: %w", extent.HistoryFloor, err)
@@ -190,9 +203,11 @@ func (s *Store) refusePruneBelow(ctx context.Context, tx pgx.Tx, extent *Extent,
 		return nil
 	}
 	return &ledger.Problem{
-		What: fmt.Sprintf("history is being filled in in database %s: what is stored from offset %d on does not reach up to offset %d yet, and can't be pruned without what is above it",
+		What: fmt.Sprintf("history is being filled in in database %s: what is stored from offset %d on does not reach up "+
+			"to offset %d yet, and can't be pruned without what is above it",
 			s.Address(), below[0], extent.HistoryFloor),
-		Do: fmt.Sprintf("run `%s history` until it is done, and prune then; or give --before an offset of more than %d, and it goes too",
+		Do: fmt.Sprintf("run `%s history` until it is done, and prune then; or give --before an offset of more than %d, "+
+			"and it goes too",
 			s.db.Config.Commands.Backfill, max(extent.HistoryFloor+1, *extent.StateFloor)),
 	}
 }
@@ -233,7 +248,8 @@ func (s *Store) planPrune(ctx context.Context, tx pgx.Tx, plan *PrunePlan) error
 	return nil
 }
 
-func (t *PrunedTable) add(ctx context.Context, tx pgx.Tx, p *dbsqlc.PrunePartitionsRow, place string, plan *PrunePlan) error {
+func (t *PrunedTable) add(ctx context.Context, tx pgx.Tx, p *dbsqlc.PrunePartitionsRow, place string,
+	plan *PrunePlan) error {
 	t.Partitions++
 	if p.ToOffset <= int64(plan.Floor)+1 && p.AboutRows >= 0 {
 		t.Rows += p.AboutRows
@@ -252,7 +268,8 @@ func (t *PrunedTable) add(ctx context.Context, tx pgx.Tx, p *dbsqlc.PrunePartiti
 
 // countUpTo counts a table's rows up to an offset, and all of them.
 func countUpTo(ctx context.Context, tx pgx.Tx, table, place string, upTo ledger.Offset) (rows, all int64, err error) {
-	err = tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FILTER (WHERE %s <= $1), count(*) FROM %s", place, pgx.Identifier{table}.Sanitize()), int64(upTo)).Scan(&rows, &all)
+	err = tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FILTER (WHERE %s <= $1), count(*) FROM %s", place,
+		pgx.Identifier{table}.Sanitize()), int64(upTo)).Scan(&rows, &all)
 	if err != nil {
 		return 0, 0, fmt.Errorf("count the rows of %s up to offset %d: %w", table, upTo, err)
 	}

@@ -35,8 +35,8 @@ func (d *testDB) prune(floor ledger.Offset) {
 	l.Close()
 }
 
-// A pruned database is what one is that began with a snapshot at the floor, and so it is if it is pruned again, wherever a contract is
-// between two synchronizers; what was active at each offset from there on it says as before.
+// A pruned database is what one is that began with a snapshot at the floor, and so it is if it is pruned again,
+// wherever a contract is between two synchronizers; what was active at each offset from there on it says as before.
 func TestAPrunedDatabaseIsAsBegunAtTheFloor(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -175,8 +175,8 @@ func TestWhatIsNotPruned(t *testing.T) {
 	refused(unknown, up.store, offset(15), "it is not known what is active")
 }
 
-// A time or an age chooses the updates that were recorded before; an age counts from the last update, or from now where that is earlier: no
-// clock that is wrong makes anything older.
+// A time or an age chooses the updates that were recorded before; an age counts from the last update, or from now where
+// that is earlier: no clock that is wrong makes anything older.
 func TestPruneByTime(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -205,8 +205,8 @@ func TestPruneByTime(t *testing.T) {
 	require.Equal(t, []string{"30", "40"}, d.Rows("SELECT ledger_offset FROM ledger.updates ORDER BY 1 LIMIT 2"))
 }
 
-// A transaction that has read the floors keeps pruning waiting, and sees everything as it was until it ends. Meanwhile others read, and
-// the leader of the updates writes: what it writes into a partition that is being replaced stays.
+// A transaction that has read the floors keeps pruning waiting, and sees everything as it was until it ends. Meanwhile
+// others read, and the leader of the updates writes: what it writes into a partition that is being replaced stays.
 func TestReadersAndTheLeaderGoOnWhileOneIsPruned(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "waits between two tries")
@@ -259,7 +259,8 @@ func TestReadersAndTheLeaderGoOnWhileOneIsPruned(t *testing.T) {
 	}
 }
 
-// A program that follows the ledger in one snapshot misses no row, although its turn begins with the watermark and not with the floors.
+// A program that follows the ledger in one snapshot misses no row, although its turn begins with the watermark and not
+// with the floors.
 func TestAFollowerMissesNothingThatIsCopied(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "waits between two tries")
@@ -285,8 +286,8 @@ func TestAFollowerMissesNothingThatIsCopied(t *testing.T) {
 	require.Equal(t, "3 3", d.Floors())
 }
 
-// Rows that were copied before a reset don't come back: who prunes meanwhile is refused, and may prune again. That the leader has come
-// as far again by then makes no difference.
+// Rows that were copied before a reset don't come back: who prunes meanwhile is refused, and may prune again. That the
+// leader has come as far again by then makes no difference.
 func TestPruningBesideAReset(t *testing.T) {
 	t.Parallel()
 	d, up := pruneBeside(t, "was reset meanwhile", func(d *testDB, up *UpdatesWriter) {
@@ -301,7 +302,8 @@ func TestPruningBesideAReset(t *testing.T) {
 	require.Empty(t, d.differences(up.store))
 }
 
-// Neither are lifetimes that end with the scope lost, which is changed at the watermark, up to which all had been copied.
+// Neither are lifetimes that end with the scope lost, which is changed at the watermark, up to which all had been
+// copied.
 func TestPruningBesideAChangeOfTheScope(t *testing.T) {
 	t.Parallel()
 	scope := storetest.Scope
@@ -323,7 +325,8 @@ func TestPruningBesideAChangeOfTheScope(t *testing.T) {
 	require.Equal(t, []string{"true"}, d.Rows("SELECT changed_to IS NULL FROM indexer.floors"))
 }
 
-// Updates from which records begin to be derived again stay: records that begin with them could not be derived without them.
+// Updates from which records begin to be derived again stay: records that begin with them could not be derived without
+// them.
 func TestPruningBesideRecordsThatAreDerivedAgain(t *testing.T) {
 	t.Parallel()
 	d, up := pruneBeside(t, "being derived again", func(d *testDB, _ *UpdatesWriter) {
@@ -340,7 +343,8 @@ func TestPruningBesideRecordsThatAreDerivedAgain(t *testing.T) {
 	require.Empty(t, d.differences(up.store))
 }
 
-// pruneBeside does something while one waits for a reader at the end of pruning, who is refused then. why is part of the reason.
+// pruneBeside does something while one waits for a reader at the end of pruning, who is refused then. why is part of
+// the reason.
 func pruneBeside(t *testing.T, why string, do func(d *testDB, up *UpdatesWriter)) (*testDB, *UpdatesWriter) {
 	t.Helper()
 	brief.Long(t, "waits between two tries")
@@ -438,7 +442,8 @@ func TestStatisticsForgetWhatWasPruned(t *testing.T) {
 	require.Equal(t, stored(), said())
 }
 
-// Which contracts lose their creation is told by the creations that stay: those that go, which can be nearly all, are not read.
+// Which contracts lose their creation is told by the creations that stay: those that go, which can be nearly all, are
+// not read.
 func TestLookUpsAfterPruningReadWhatStays(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -470,8 +475,8 @@ func TestWhatLosesItsCreationIsLookedUp(t *testing.T) {
 	require.Empty(t, d.differences(l.store))
 }
 
-// A contract that left its synchronizer in history that was filled in, below where it is known what was active, and has not arrived, is
-// carried as from a snapshot.
+// A contract that left its synchronizer in history that was filled in, below where it is known what was active, and has
+// not arrived, is carried as from a snapshot.
 func TestWhatLeftInFilledHistoryIsCarried(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -538,8 +543,8 @@ func TestWhatChangedAfterItWasComparedIsNotPruned(t *testing.T) {
 	require.Equal(t, "110", d.Row("SELECT ledger.oldest_offset()"))
 }
 
-// The answer to a look-up stays as long as an event of its contract does, also one that came while it was pruned: the participant may not
-// have the contract any more.
+// The answer to a look-up stays as long as an event of its contract does, also one that came while it was pruned: the
+// participant may not have the contract any more.
 func TestAnswersToLookUpsStay(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "waits between two tries")
@@ -623,7 +628,8 @@ func TestWhatIsPrunedMeanwhileIsNotCompared(t *testing.T) {
 	require.NotEmpty(t, compare(0, 3), "what was filled in again is compared")
 }
 
-// Whoever begins to read while the floors are moved waits, and sees everything as it is then: its snapshot is not older than what it finds.
+// Whoever begins to read while the floors are moved waits, and sees everything as it is then: its snapshot is not older
+// than what it finds.
 func TestWhoBeginsWhileOneIsPrunedSeesWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

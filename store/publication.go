@@ -16,15 +16,16 @@ import (
 // watermarkSuffix ends the name of the publication of the watermark, beside that of the facts.
 const watermarkSuffix = "_watermark"
 
-// published returns the tables whose inserts are published. Rows of facts and snapshots are written once; dictionaries have the names that
-// they refer to, and rewrites says which of them changed afterwards.
+// published returns the tables whose inserts are published. Rows of facts and snapshots are written once; dictionaries
+// have the names that they refer to, and rewrites says which of them changed afterwards.
 func published() []tables.Table {
 	return append(tables.In(tables.Facts, tables.Snapshot, tables.Dictionaries), tables.Get(tables.State, "rewrites"))
 }
 
-// EnablePublication makes the publications that a subscriber replicates from, or adds what a newer schema has: one, of the given name,
-// of the inserts into facts, snapshots and dictionaries, and one, whose name ends in "_watermark", of the watermark and the floors. A
-// server whose wal_level does not allow it, and a publication of that name that something else made, are a *ledger.Problem.
+// EnablePublication makes the publications that a subscriber replicates from, or adds what a newer schema has: one, of
+// the given name, of the inserts into facts, snapshots and dictionaries, and one, whose name ends in "_watermark", of
+// the watermark and the floors. A server whose wal_level does not allow it, and a publication of that name that
+// something else made, are a *ledger.Problem.
 func (s *Store) EnablePublication(ctx context.Context, name string) error {
 	return s.changeSchemas(ctx, "change its publications", func(tx pgx.Tx) error {
 		var level string
@@ -42,7 +43,8 @@ func (s *Store) EnablePublication(ctx context.Context, name string) error {
 			facts = append(facts, pgx.Identifier{s.db.Config.Schemas.Tables, table.Name}.Sanitize())
 		}
 		state := []string{
-			pgx.Identifier{s.db.Config.Schemas.Tables, "checkpoints"}.Sanitize(), pgx.Identifier{s.db.Config.Schemas.Tables, "floors"}.Sanitize(),
+			pgx.Identifier{s.db.Config.Schemas.Tables, "checkpoints"}.Sanitize(), pgx.Identifier{s.db.Config.Schemas.Tables,
+				"floors"}.Sanitize(),
 		}
 		for _, p := range []struct {
 			name, publish string
@@ -68,7 +70,8 @@ func (s *Store) publish(ctx context.Context, tx pgx.Tx, name, publish string, li
 	}
 	// Of a partitioned table the name is published, not those of its partitions, which the indexer makes, swaps and drops.
 	for _, statement := range []string{
-		fmt.Sprintf("CREATE PUBLICATION %s FOR TABLE %s WITH (publish = '%s', publish_via_partition_root = true)", quoted, strings.Join(list, ", "), publish),
+		fmt.Sprintf("CREATE PUBLICATION %s FOR TABLE %s WITH (publish = '%s', publish_via_partition_root = true)", quoted,
+			strings.Join(list, ", "), publish),
 		fmt.Sprintf("COMMENT ON PUBLICATION %s IS '%s'", quoted, s.publicationComment()),
 	} {
 		if _, err := tx.Exec(ctx, statement); err != nil {
@@ -78,8 +81,8 @@ func (s *Store) publish(ctx context.Context, tx pgx.Tx, name, publish string, li
 	return nil
 }
 
-// DisablePublication removes the publications that EnablePublication made, and reports whether there were any. Subscriptions to them fail
-// from then on.
+// DisablePublication removes the publications that EnablePublication made, and reports whether there were any.
+// Subscriptions to them fail from then on.
 func (s *Store) DisablePublication(ctx context.Context, name string) (removed bool, err error) {
 	err = s.changeSchemas(ctx, "change its publications", func(tx pgx.Tx) error {
 		for _, name := range []string{name, name + watermarkSuffix} {
@@ -102,13 +105,15 @@ func (s *Store) DisablePublication(ctx context.Context, name string) (removed bo
 
 // publicationComment identifies a publication of EnablePublication, and its pair.
 func (s *Store) publicationComment() string {
-	return fmt.Sprintf("Made by indexer publication enable for the schemas %s and %s.", s.db.Config.Schemas.Tables, s.db.Config.Schemas.Views)
+	return fmt.Sprintf("Made by indexer publication enable for the schemas %s and %s.", s.db.Config.Schemas.Tables,
+		s.db.Config.Schemas.Views)
 }
 
 // ownPublication reports whether there is a publication. One that something else made is a *ledger.Problem.
 func (s *Store) ownPublication(ctx context.Context, tx pgx.Tx, name string) (bool, error) {
 	var comment string
-	err := tx.QueryRow(ctx, "SELECT coalesce(obj_description(p.oid, 'pg_publication'), '') FROM pg_publication p WHERE p.pubname = $1", name).Scan(&comment)
+	err := tx.QueryRow(ctx, "SELECT coalesce(obj_description(p.oid, 'pg_publication'), '') FROM pg_publication p WHERE "+
+		"p.pubname = $1", name).Scan(&comment)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return false, nil
@@ -116,7 +121,8 @@ func (s *Store) ownPublication(ctx context.Context, tx pgx.Tx, name string) (boo
 		return false, err
 	case comment != s.publicationComment():
 		return false, &ledger.Problem{
-			What: fmt.Sprintf("database %s has a publication %s that was not made by `indexer publication enable` for the schemas %s and %s",
+			What: fmt.Sprintf("database %s has a publication %s that was not made by `indexer publication enable` for the "+
+				"schemas %s and %s",
 				s.Address(), name, s.db.Config.Schemas.Tables, s.db.Config.Schemas.Views),
 			Do: "give --publication another name, or --tables-schema and --views-schema those for which it was made",
 		}
@@ -129,12 +135,13 @@ const columnsOfTable = `
 SELECT string_agg(format('    %I %s', a.attname, format_type(a.atttypid, a.atttypmod)), E',\n' ORDER BY a.attnum)
 FROM pg_attribute a WHERE a.attrelid = $1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped`
 
-// SubscriberSchema returns the statements that make the tables of a subscriber, and for each table of facts a view, current_ and its name,
-// of its rows up to the watermark, each once.
+// SubscriberSchema returns the statements that make the tables of a subscriber, and for each table of facts a view,
+// current_ and its name, of its rows up to the watermark, each once.
 //
-// Rows may come again: when they are repaired, or read again after a reset. So the tables have no primary key, and a column "applied",
-// which grows with each transaction that is replicated. The initial copies of the tables are transactions in any order, and what a reset had removed
-// before is in none of them: the rewrites of the initial copy are older than any row.
+// Rows may come again: when they are repaired, or read again after a reset. So the tables have no primary key, and a
+// column "applied", which grows with each transaction that is replicated. The initial copies of the tables are
+// transactions in any order, and what a reset had removed before is in none of them: the rewrites of the initial copy
+// are older than any row.
 func (s *Store) SubscriberSchema(ctx context.Context) (string, error) {
 	schema := pgx.Identifier{s.db.Config.Schemas.Tables}.Sanitize()
 	var b strings.Builder

@@ -10,7 +10,8 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// docs/replication.md says what is published, and the key of each table of facts: an event's, unless the table has a line of its own.
+// docs/replication.md says what is published, and the key of each table of facts: an event's, unless the table has a
+// line of its own.
 func TestPublishedTablesAreDocumented(t *testing.T) {
 	t.Parallel()
 	document, err := os.ReadFile("../docs/replication.md")

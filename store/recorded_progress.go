@@ -19,8 +19,8 @@ type RecordedProgress struct {
 	Age        time.Duration // since then, by the same clock
 }
 
-// RecordProgress records how far a stream's work has come, for `indexer status`, or, where it has ended, that nothing is
-// under way. It is a transaction of its own, beside those of the batches.
+// RecordProgress records how far a stream's work has come, for `indexer status`, or, where it has ended, that nothing
+// is under way. It is a transaction of its own, beside those of the batches.
 func (l *Leader) RecordProgress(ctx context.Context, p ledger.Progress) error {
 	q := l.store.db.Queries
 	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {

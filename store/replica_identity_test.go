@@ -10,8 +10,8 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// Every table, and every partition that is made later, has a replica identity: with a publication of all tables, which is what Debezium makes
-// by itself, PostgreSQL refuses to update or remove rows of others.
+// Every table, and every partition that is made later, has a replica identity: with a publication of all tables, which
+// is what Debezium makes by itself, PostgreSQL refuses to update or remove rows of others.
 func TestEveryTableHasAReplicaIdentity(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -42,9 +42,10 @@ func (r *ResetReport) count(relation string, rows int64) {
 	r.Removed[i].Rows += rows
 }
 
-// Reset removes everything of the updates after an offset, and makes the offset the watermark: the database is as if indexing had
-// got no further. All of it is one transaction, which may take long. Dictionaries, packages, the transaction history, and the answers to look-ups
-// that earlier events wanted stay. Records that were derived from the removed updates stay until they are derived again.
+// Reset removes everything of the updates after an offset, and makes the offset the watermark: the database is as if
+// indexing had got no further. All of it is one transaction, which may take long. Dictionaries, packages, the
+// transaction history, and the answers to look-ups that earlier events wanted stay. Records that were derived from the
+// removed updates stay until they are derived again.
 //
 // Where nothing was indexed, and where the offset is below the history floor or beyond the watermark, the error is a
 // *ledger.Problem. Other errors: ErrNotLeader, or the database's; after any error the outcome is unknown.
@@ -69,7 +70,8 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 		if err := l.wantLookups(ctx, tx, int64(extent.ProjectedFrom), int64(to)); err != nil {
 			return err
 		}
-		err = l.store.db.Queries.CheckpointSet(ctx, tx, dbsqlc.CheckpointSetParams{Stream: StreamUpdates, LedgerOffset: int64(to)})
+		err = l.store.db.Queries.CheckpointSet(ctx, tx, dbsqlc.CheckpointSetParams{Stream: StreamUpdates,
+			LedgerOffset: int64(to)})
 		if err != nil {
 			return fmt.Errorf("set the watermark: %w", err)
 		}
@@ -148,28 +150,35 @@ func (s *Store) refuseReset(extent *Extent, to ledger.Offset) error {
 		}
 	case to < extent.HistoryFloor:
 		return &ledger.Problem{
-			What: fmt.Sprintf("database %s holds nothing to go back to at offset %d: its events begin after offset %d", address, to, extent.HistoryFloor),
+			What: fmt.Sprintf("database %s holds nothing to go back to at offset %d: its events begin after offset %d", address,
+				to, extent.HistoryFloor),
 			Do: fmt.Sprintf("choose an offset of at least %d, or begin again: with an empty database, "+
-				"run `%s --at-offset %d` to seed it from a snapshot there, or `%s` to read it from its beginning", extent.HistoryFloor, by.Backfill, to, by.Run),
+				"run `%s --at-offset %d` to seed it from a snapshot there, or `%s` to read it from its beginning",
+				extent.HistoryFloor, by.Backfill, to, by.Run),
 		}
 	case to < extent.ProjectedFrom:
 		return &ledger.Problem{
-			What: fmt.Sprintf("database %s can't go back to offset %d: history was filled in there, and what was active is known from offset %d on",
+			What: fmt.Sprintf("database %s can't go back to offset %d: history was filled in there, and what was active is "+
+				"known from offset %d on",
 				address, to, extent.ProjectedFrom),
-			Do: fmt.Sprintf("choose an offset of at least %d, or fill in history to the beginning of the ledger first (`%s history`), "+
-				"or from there on with a snapshot (`%[2]s history --from %d --with-snapshot`)", extent.ProjectedFrom, by.Backfill, to),
+			Do: fmt.Sprintf("choose an offset of at least %d, or fill in history to the beginning of the ledger first (`%s "+
+				"history`), "+
+				"or from there on with a snapshot (`%[2]s history --from %d --with-snapshot`)", extent.ProjectedFrom, by.Backfill,
+				to),
 		}
 	case to > extent.Watermark:
 		return &ledger.Problem{
-			What: fmt.Sprintf("database %s holds nothing after offset %d, and so nothing to remove after offset %d", address, extent.Watermark, to),
-			Do:   fmt.Sprintf("choose an offset from %d up to %d", extent.ProjectedFrom, extent.Watermark),
+			What: fmt.Sprintf("database %s holds nothing after offset %d, and so nothing to remove after offset %d", address,
+				extent.Watermark, to),
+			Do: fmt.Sprintf("choose an offset from %d up to %d", extent.ProjectedFrom, extent.Watermark),
 		}
 	}
 	return nil
 }
 
-// removeAfter removes the updates' rows after an offset, with what follows from them, and their coverage. Contracts whose lifetime began by
-// then are active again. It adds no look-ups for the events up to the offset, and counts in the report.
+// removeAfter removes the updates' rows after an offset, with what follows from them, and their coverage. Contracts
+// whose lifetime began by then are active again. It adds no look-ups for the events up to the offset, and counts in the
+// report.
 func (l *UpdatesWriter) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Offset, report *ResetReport) error {
 	// First: the backfill holds their place while it computes them.
 	if err := writing.ForgetLifetimes(ctx, tx, int64(to)); err != nil {

@@ -9,8 +9,8 @@ import (
 	"ledgerindexer/store/internal/held"
 )
 
-// deriveAgain has the records of the transaction history that follow from updates derived again, before updates are removed, because others may be
-// read in their place.
+// deriveAgain has the records of the transaction history that follow from updates derived again, before updates are
+// removed, because others may be read in their place.
 func (l *UpdatesWriter) deriveAgain(ctx context.Context, tx pgx.Tx) error {
 	derived, err := l.store.db.Queries.RecordsAreDerived(ctx, tx)
 	if err != nil {

@@ -108,7 +108,8 @@ func (f *follower) turn(message string) {
 	require.Equal(f.T, storetest.Sorted(f.Rows("SELECT ledger_offset, node_id, contract_id, origin FROM ledger.created_events")), slices.Sorted(maps.Keys(f.copied)), message)
 }
 
-// Whatever is done to the database, a copy that is brought up to date as the documents say has what is shown, without reading it all again.
+// Whatever is done to the database, a copy that is brought up to date as the documents say has what is shown, without
+// reading it all again.
 func TestACopyFollowsWhatIsShown(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -203,7 +204,8 @@ func TestReadersAreToldOfANewWatermark(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "2", told())
 
-	// While the server's queue is half full the watermark moves all the same. Filling it takes gigabytes, so the trigger is made to ask another function.
+	// While the server's queue is half full the watermark moves all the same. Filling it takes gigabytes, so the trigger
+	// is made to ask another function.
 	d.Exec("CREATE SCHEMA full_queue")
 	d.Exec("CREATE FUNCTION full_queue.pg_notification_queue_usage() RETURNS double precision LANGUAGE sql RETURN 0.5")
 	d.Exec("ALTER FUNCTION indexer.notify_readers() SET search_path = full_queue, pg_catalog, indexer")

@@ -9,8 +9,8 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// A trigger, of which an operator may have one on our tables, can leave rows out without an error. What it takes away, COPY does not
-// count: then nothing is stored.
+// A trigger, of which an operator may have one on our tables, can leave rows out without an error. What it takes away,
+// COPY does not count: then nothing is stored.
 func TestRowsThatTheServerLeavesOutAreMissed(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

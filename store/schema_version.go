@@ -33,7 +33,8 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	}
 	var have int64
 	var exists bool
-	if err := s.db.Pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.db.Config.Schemas.VersionTable()).Scan(&exists); err != nil {
+	if err := s.db.Pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.db.Config.Schemas.VersionTable()).Scan(
+		&exists); err != nil {
 		return s.refused(ctx, err)
 	}
 	if exists {
@@ -59,7 +60,8 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 			}
 		}
 		return &ledger.Problem{
-			What: fmt.Sprintf("database %s has schema version %d, this program needs %d", s.Address(), have, want), Do: do, Err: ErrSchemaOlder,
+			What: fmt.Sprintf("database %s has schema version %d, this program needs %d", s.Address(), have, want), Do: do,
+			Err: ErrSchemaOlder,
 		}
 	default:
 		return &ledger.Problem{
@@ -69,7 +71,8 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	}
 }
 
-// refused returns the error of a role that can't look up the tables. One that `indexer grant` lets read has all the rights that it should have.
+// refused returns the error of a role that can't look up the tables. One that `indexer grant` lets read has all the
+// rights that it should have.
 func (s *Store) refused(ctx context.Context, err error) error {
 	var reads bool
 	if pg.HasCode(err, pg.InsufficientPrivilege) {
@@ -87,7 +90,8 @@ func (s *Store) refused(ctx context.Context, err error) error {
 	}
 }
 
-// otherPairs returns with which flags the ledgers of this database are to be found, where there are some in other schemas; else it is empty.
+// otherPairs returns with which flags the ledgers of this database are to be found, where there are some in other
+// schemas; else it is empty.
 func (s *Store) otherPairs(ctx context.Context) (string, error) {
 	names, err := s.db.Queries.InspectPairs(ctx, s.db.Pool)
 	if err != nil {

@@ -29,7 +29,8 @@ func (s *Store) scopeInForce(ctx context.Context, db dbsqlc.DBTX) (scope ledger.
 		return ledger.Scope{}, false, nil
 	}
 	if len(rows) > 1 {
-		return ledger.Scope{}, false, fmt.Errorf("database %s holds %d scopes, and there should be one", s.Address(), len(rows))
+		return ledger.Scope{}, false, fmt.Errorf("database %s holds %d scopes, and there should be one", s.Address(),
+			len(rows))
 	}
 	scope, err = s.decodeScope(rows[0].Scope, rows[0].Definition)
 	return scope, err == nil, err
@@ -46,8 +47,8 @@ func (s *Store) decodeScope(hash string, definition []byte) (scope ledger.Scope,
 	}
 }
 
-// EarlierScope returns, in order, what is stored in a scope that lacks something of the one in force: ranges, and before them the carried
-// snapshot. `backfill history` makes it complete from the last one downwards.
+// EarlierScope returns, in order, what is stored in a scope that lacks something of the one in force: ranges, and
+// before them the carried snapshot. `backfill history` makes it complete from the last one downwards.
 func (s *Store) EarlierScope(ctx context.Context) ([]ledger.EarlierRange, error) {
 	return s.EarlierWithin(ctx, s.db.Pool)
 }
@@ -66,7 +67,8 @@ func (s *Store) EarlierWithin(ctx context.Context, db dbsqlc.DBTX) (list []ledge
 		return nil, err
 	}
 	for _, row := range rows {
-		e := ledger.EarlierRange{Range: ledger.Range{From: ledger.Offset(row.FromExclusive), To: ledger.Offset(row.ToInclusive)}, Snapshot: row.Snapshot}
+		e := ledger.EarlierRange{Range: ledger.Range{From: ledger.Offset(row.FromExclusive),
+			To: ledger.Offset(row.ToInclusive)}, Snapshot: row.Snapshot}
 		stored, err := s.decodeScope(row.Scope, []byte(row.Definition))
 		if err != nil {
 			return nil, err
@@ -77,8 +79,8 @@ func (s *Store) EarlierWithin(ctx context.Context, db dbsqlc.DBTX) (list []ledge
 	return list, nil
 }
 
-// ScopeBelow returns the scope in which to read history below the history floor. It shows everything that the scope now, which is in force,
-// shows, and everything that is stored above the floor.
+// ScopeBelow returns the scope in which to read history below the history floor. It shows everything that the scope
+// now, which is in force, shows, and everything that is stored above the floor.
 func (s *Store) ScopeBelow(ctx context.Context, now ledger.Scope) (scope ledger.Scope, err error) {
 	scope = now
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
@@ -86,7 +88,8 @@ func (s *Store) ScopeBelow(ctx context.Context, now ledger.Scope) (scope ledger.
 		if err != nil || extent.ChangedTo == "" {
 			return err
 		}
-		row, err := s.db.Queries.ScopeAt(ctx, tx, dbsqlc.ScopeAtParams{Stream: StreamUpdates, After: int64(extent.HistoryFloor)})
+		row, err := s.db.Queries.ScopeAt(ctx, tx, dbsqlc.ScopeAtParams{Stream: StreamUpdates,
+			After: int64(extent.HistoryFloor)})
 		if err != nil || row.InForce {
 			return err
 		}
@@ -108,18 +111,21 @@ func (l *UpdatesWriter) settleScope(ctx context.Context, tx pgx.Tx, watermark in
 	return writing.LeaveScope(ctx, tx, l.term.Partitions, watermark)
 }
 
-// refuseSnapshotOnly refuses to take something away from a snapshot at an offset after which nothing is stored: there is no earlier offset
-// at which it was active.
-func (s *Store) refuseSnapshotOnly(ctx context.Context, tx pgx.Tx, extent *Extent, at ledger.Offset, scope ledger.Scope) error {
+// refuseSnapshotOnly refuses to take something away from a snapshot at an offset after which nothing is stored: there
+// is no earlier offset at which it was active.
+func (s *Store) refuseSnapshotOnly(ctx context.Context, tx pgx.Tx, extent *Extent, at ledger.Offset,
+	scope ledger.Scope) error {
 	carried, stored, err := s.carriedScope(ctx, tx)
 	if err != nil || carried == nil || at > extent.ProjectedFrom || len(scope.Lacks(stored)) == 0 {
 		return err
 	}
 	read, asked := stored.Differences(scope)
 	return &ledger.Problem{
-		What: fmt.Sprintf("database %s would hold nothing but the snapshot at offset %d, which was read with %s, and a scope with %s lacks something of that",
+		What: fmt.Sprintf("database %s would hold nothing but the snapshot at offset %d, which was read with %s, and a "+
+			"scope with %s lacks something of that",
 			s.Address(), carried.At, read, asked),
-		Do: "let `indexer run` read on with the flags of that scope first, and take something away then; or seed a new database in the smaller scope with `backfill`",
+		Do: "let `indexer run` read on with the flags of that scope first, and take something away then; or seed a new " +
+			"database in the smaller scope with `backfill`",
 	}
 }
 

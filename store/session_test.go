@@ -28,7 +28,8 @@ func (d *testDB) behind(mode string, settings ...string) string {
 	return throwaway.PgBouncer(d.T, d.URL, mode, settings...)
 }
 
-// Everything works through a pooler in session mode: the sessions have their settings, one leads, and what it lets go of is free.
+// Everything works through a pooler in session mode: the sessions have their settings, one leads, and what it lets go
+// of is free.
 func TestPoolerInSessionMode(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "starts a pooler")
@@ -159,7 +160,8 @@ func TestSettingsOfTheURL(t *testing.T) {
 	require.ErrorContains(t, err, "unsupported startup parameter: options")
 }
 
-// No session compiles queries, whatever the server does: that takes longer than most of them, and ten times as long as adding up amulets.
+// No session compiles queries, whatever the server does: that takes longer than most of them, and ten times as long as
+// adding up amulets.
 func TestNoSessionCompilesQueries(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

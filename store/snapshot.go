@@ -19,7 +19,8 @@ import (
 // BeginSnapshot begins a snapshot at an offset, or returns how far the one that was begun there has come, or that it is
 // finished. A database that holds other data, and an unfinished snapshot of another offset or scope, are
 // *ledger.Problem.
-func (l *UpdatesWriter) BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error) {
+func (l *UpdatesWriter) BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope,
+	at ledger.Offset) (ledger.SnapshotProgress, error) {
 	progress := ledger.SnapshotProgress{At: at}
 	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		finished, err := l.finishedSnapshot(ctx, tx)
@@ -42,9 +43,11 @@ func (l *UpdatesWriter) BeginSnapshot(ctx context.Context, participantID string,
 		}
 		if row.SnapshotOffset != int64(at) || row.Scope != scope.Hash() {
 			return &ledger.Problem{
-				What: fmt.Sprintf("the database holds an unfinished snapshot at offset %d, scope %s; this run asks for offset %d, scope %s",
+				What: fmt.Sprintf("the database holds an unfinished snapshot at offset %d, scope %s; this run asks for offset "+
+					"%d, scope %s",
 					row.SnapshotOffset, row.Scope, at, scope.Hash()),
-				Do: fmt.Sprintf("continue the one begun (--at-offset %d and the same parties, templates and so on), or add --restart to drop it and begin again", row.SnapshotOffset),
+				Do: fmt.Sprintf("continue the one begun (--at-offset %d and the same parties, templates and so on), or add "+
+					"--restart to drop it and begin again", row.SnapshotOffset),
 			}
 		}
 		progress = held.SnapshotProgress(row)
@@ -56,7 +59,8 @@ func (l *UpdatesWriter) BeginSnapshot(ctx context.Context, participantID string,
 	return progress, nil
 }
 
-func (l *UpdatesWriter) startSnapshot(ctx context.Context, tx pgx.Tx, participantID string, scope ledger.Scope, at ledger.Offset) error {
+func (l *UpdatesWriter) startSnapshot(ctx context.Context, tx pgx.Tx, participantID string, scope ledger.Scope,
+	at ledger.Offset) error {
 	if err := l.store.db.Queries.SnapshotDiscard(ctx, tx); err != nil {
 		return fmt.Errorf("discard a snapshot that brought nothing: %w", err)
 	}
@@ -66,7 +70,8 @@ func (l *UpdatesWriter) startSnapshot(ctx context.Context, tx pgx.Tx, participan
 	if err := l.recordIdentity(ctx, tx, participantID, scope); err != nil {
 		return err
 	}
-	err := l.store.db.Queries.SnapshotStart(ctx, tx, dbsqlc.SnapshotStartParams{SnapshotOffset: int64(at), Scope: scope.Hash()})
+	err := l.store.db.Queries.SnapshotStart(ctx, tx, dbsqlc.SnapshotStartParams{SnapshotOffset: int64(at),
+		Scope: scope.Hash()})
 	if err != nil {
 		return fmt.Errorf("record the snapshot: %w", err)
 	}
@@ -132,14 +137,14 @@ func (l *UpdatesWriter) refuseStarted(ctx context.Context, tx pgx.Tx) error {
 	}
 }
 
-// WriteSnapshotPage stores a page's rows and the token that follows it in one transaction, and returns the new progress.
-// Before it stores the last page it builds indexes, which may take long. The last page finishes the snapshot, and sets the watermark to its offset.
-// progress must be what the last call returned: the error is ErrWatermarkMoved if another process has moved it. After any error the outcome is
-// unknown: call BeginSnapshot again.
+// WriteSnapshotPage stores a page's rows and the token that follows it in one transaction, and returns the new
+// progress. Before it stores the last page it builds indexes, which may take long. The last page finishes the snapshot,
+// and sets the watermark to its offset. progress must be what the last call returned: the error is ErrWatermarkMoved if
+// another process has moved it. After any error the outcome is unknown: call BeginSnapshot again.
 //
-// It is safe for concurrent use: a page may be written while the one before it is, with that one's turn before its own, and from the progress that
-// that one will return. turn may be nil if no other page is being written. A page with incomplete reassignments must be written alone: their
-// creation events are looked for among the stored rows.
+// It is safe for concurrent use: a page may be written while the one before it is, with that one's turn before its own,
+// and from the progress that that one will return. turn may be nil if no other page is being written. A page with
+// incomplete reassignments must be written alone: their creation events are looked for among the stored rows.
 func (l *UpdatesWriter) WriteSnapshotPage(
 	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
@@ -162,7 +167,8 @@ type snapshotTarget struct {
 
 // writeSnapshotPage writes a page's rows, and moves the token.
 func (l *Leader) writeSnapshotPage(
-	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage, target snapshotTarget,
+	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
+	target snapshotTarget,
 ) (ledger.SnapshotProgress, error) {
 	page.Entries = l.term.Redacted.Entries(page.Entries)
 	wanted := names.NewWanted()
@@ -203,7 +209,8 @@ func (l *Leader) writeSnapshotPage(
 		return advance(ctx, tx)
 	})
 	if err != nil {
-		return progress, fmt.Errorf("write snapshot entries %d to %d: %w", progress.Entries+1, next.Entries, session.Refused(err))
+		return progress, fmt.Errorf("write snapshot entries %d to %d: %w", progress.Entries+1, next.Entries,
+			session.Refused(err))
 	}
 	l.store.db.Config.Wrote("carried_created", len(rows.Created))
 	rows.Release()
@@ -239,8 +246,8 @@ func (l *Leader) advanceSnapshot(ctx context.Context, tx pgx.Tx, from, to ledger
 	return nil
 }
 
-// LatestSnapshot returns the snapshot that was begun and not finished, or the one that was finished and has nothing after
-// it yet; nil where there is none.
+// LatestSnapshot returns the snapshot that was begun and not finished, or the one that was finished and has nothing
+// after it yet; nil where there is none.
 func (l *UpdatesWriter) LatestSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
 	unfinished, err := l.store.UnfinishedSnapshot(ctx)
 	if err != nil || unfinished != nil {
@@ -257,7 +264,8 @@ func (l *UpdatesWriter) LatestSnapshot(ctx context.Context) (*ledger.SnapshotPro
 func (l *Leader) copyCarried(ctx context.Context, tx pgx.Tx, c *rows.Carried, at ledger.Offset, active bool) error {
 	q := l.store.db.Queries
 	err := c.Settle(func(offset int64, nodeID int32) (bool, error) {
-		return q.CarriedCreatedExists(ctx, tx, dbsqlc.CarriedCreatedExistsParams{LedgerOffset: offset, NodeID: nodeID, SnapshotOffset: int64(at)})
+		return q.CarriedCreatedExists(ctx, tx, dbsqlc.CarriedCreatedExistsParams{LedgerOffset: offset, NodeID: nodeID,
+			SnapshotOffset: int64(at)})
 	})
 	if err != nil {
 		return err

@@ -14,24 +14,30 @@ import (
 // indexTimeout is how long building the indexes of a snapshot may take.
 const indexTimeout = time.Hour
 
-// lateIndexes are those of carried rows and active contracts that are not needed before there is a watermark. A snapshot is written
-// without them, and they are built when it is finished: together, that is a fraction of the work that it is row by row.
+// lateIndexes are those of carried rows and active contracts that are not needed before there is a watermark. A
+// snapshot is written without them, and they are built when it is finished: together, that is a fraction of the work
+// that it is row by row.
 var lateIndexes = []lateIndex{
 	{"carried_created_contract_id", "ON carried_created USING hash (contract_id)"},
 	{"carried_created_moved", "ON carried_created (ledger_offset) WHERE reassignment_counter > 0"},
 	{"active_contracts_contract_id", "ON active_contracts USING hash (contract_id)"},
-	{"active_contracts_template", "ON active_contracts (template_ref, activated_offset) INCLUDE (activated_node_id, synchronizer_ref, stakeholders_ref)"},
-	{"active_contracts_position", "ON active_contracts (position_id) INCLUDE (amount, locked, activated_offset, activated_node_id, stakeholders_ref) WHERE position_id IS NOT NULL"},
-	{"active_contracts_moved", "ON active_contracts (activated_offset) INCLUDE (activated_node_id, contract_id) WHERE position_id IS NOT NULL AND reassignment_counter > 0"},
+	{"active_contracts_template", "ON active_contracts (template_ref, activated_offset) INCLUDE (activated_node_id, " +
+		"synchronizer_ref, stakeholders_ref)"},
+	{"active_contracts_position", "ON active_contracts (position_id) INCLUDE (amount, locked, activated_offset, " +
+		"activated_node_id, stakeholders_ref) WHERE position_id IS NOT NULL"},
+	{"active_contracts_moved", "ON active_contracts (activated_offset) INCLUDE (activated_node_id, contract_id) WHERE " +
+		"position_id IS NOT NULL AND reassignment_counter > 0"},
 }
 
 type lateIndex struct{ name, definition string }
 
-// readerPatience is how long the beginning of a snapshot waits for readers: while it waits for one, all others wait for it.
+// readerPatience is how long the beginning of a snapshot waits for readers: while it waits for one, all others wait for
+// it.
 const readerPatience = time.Second
 
 // dropLateIndexes drops them, before the first rows of a snapshot. If a session that has read the empty tables keeps a
-// transaction open they stay, and the snapshot takes longer. What comes after it in the transaction waits no longer for locks, either.
+// transaction open they stay, and the snapshot takes longer. What comes after it in the transaction waits no longer for
+// locks, either.
 func (l *UpdatesWriter) dropLateIndexes(ctx context.Context, tx pgx.Tx) error {
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
 		if err := pg.WaitAtMost(ctx, tx, readerPatience); err != nil {
@@ -45,7 +51,8 @@ func (l *UpdatesWriter) dropLateIndexes(ctx context.Context, tx pgx.Tx) error {
 		return nil
 	})
 	if pg.HasCode(err, pg.LockNotAvailable) {
-		l.store.db.Config.Logger.WarnContext(ctx, "another session holds a transaction open in which it has read the tables: the snapshot is written "+
+		l.store.db.Config.Logger.WarnContext(ctx, "another session holds a transaction open in which it has read the "+
+			"tables: the snapshot is written "+
 			"with all their indexes, which takes longer", "error", err)
 		return nil
 	}
@@ -65,14 +72,14 @@ func (l *Leader) buildIndexes(ctx context.Context, tx pgx.Tx, indexes ...lateInd
 	return nil
 }
 
-// buildMissingIndexes builds those that are missing, whichever way a database comes by its first watermark: a snapshot that brought
-// nothing is forgotten where something else begins, and a repair finishes one.
+// buildMissingIndexes builds those that are missing, whichever way a database comes by its first watermark: a snapshot
+// that brought nothing is forgotten where something else begins, and a repair finishes one.
 func (l *Leader) buildMissingIndexes(ctx context.Context, tx pgx.Tx) error {
 	return l.buildIndexes(ctx, tx, lateIndexes...)
 }
 
-// buildLateIndexes builds them at the same time, each in a transaction of its own, unless the role is lost. No rows may be being
-// written.
+// buildLateIndexes builds them at the same time, each in a transaction of its own, unless the role is lost. No rows may
+// be being written.
 func (l *UpdatesWriter) buildLateIndexes(ctx context.Context, entries int64) error {
 	l.store.db.Config.Logger.InfoContext(ctx, "building the snapshot's indexes", "entries", entries)
 	ctx, cancel := context.WithCancel(ctx)
@@ -87,7 +94,8 @@ func (l *UpdatesWriter) buildLateIndexes(ctx context.Context, entries int64) err
 	var group errgroup.Group // one that fails does not end the others: what they build stays
 	for _, index := range lateIndexes {
 		group.Go(func() error {
-			err := l.term.WriteWithin(ctx, indexTimeout, func(ctx context.Context, tx pgx.Tx) error { return l.buildIndexes(ctx, tx, index) })
+			err := l.term.WriteWithin(ctx, indexTimeout,
+				func(ctx context.Context, tx pgx.Tx) error { return l.buildIndexes(ctx, tx, index) })
 			if pg.HasCode(err, pg.UniqueViolation, pg.DuplicateTable) { // a twin of this writer has built it meanwhile
 				return nil
 			}

@@ -18,8 +18,8 @@ func (d *testDB) indexes() []string {
 	return d.Rows("SELECT indexdef FROM pg_indexes WHERE schemaname = 'indexer' ORDER BY 1")
 }
 
-// However a database comes by its first watermark, its indexes are then those of the migrations. While a snapshot is written, some
-// are missing.
+// However a database comes by its first watermark, its indexes are then those of the migrations. While a snapshot is
+// written, some are missing.
 func TestLateIndexesAreThereWithTheFirstWatermark(t *testing.T) {
 	t.Parallel()
 	first := ledger.SnapshotPage{Next: storetest.Token("t1"), Entries: []ledger.ContractEntry{storetest.ActiveEntry(10, 0, "a", "sync::1", 0)}}
@@ -83,7 +83,8 @@ func TestLateIndexesAreThereWithTheFirstWatermark(t *testing.T) {
 	}
 }
 
-// Somebody who has looked at the empty tables, and keeps the transaction open, keeps no snapshot from beginning: the indexes stay.
+// Somebody who has looked at the empty tables, and keeps the transaction open, keeps no snapshot from beginning: the
+// indexes stay.
 func TestReadersAreNotWaitedForWhereASnapshotBegins(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

@@ -40,10 +40,14 @@ func (s *Store) CheckIdentity(ctx context.Context, participantID string, scope l
 		}
 		here, there := holds.Differences(scope)
 		return &ledger.Problem{
-			What: fmt.Sprintf("database %s holds the scope of %s, complete up to offset %d, but this run is configured with %s", s.Address(), here, at, there),
-			Do: fmt.Sprintf("set --parties, --templates, --interfaces, --shape, --blobs, --reassignments and --topology as they were; "+
-				"or, if parties, templates or interfaces were added or taken away on purpose, start `indexer run` once with --change-scope: what is taken away "+
-				"stays as history up to offset %d, and what is added is filled in up to there with `backfill history`; or use a new database or pair of schemas "+
+			What: fmt.Sprintf("database %s holds the scope of %s, complete up to offset %d, but this run is configured with %s",
+				s.Address(), here, at, there),
+			Do: fmt.Sprintf("set --parties, --templates, --interfaces, --shape, --blobs, --reassignments and --topology as "+
+				"they were; "+
+				"or, if parties, templates or interfaces were added or taken away on purpose, start `indexer run` once with "+
+				"--change-scope: what is taken away "+
+				"stays as history up to offset %d, and what is added is filled in up to there with `backfill history`; or use a "+
+				"new database or pair of schemas "+
 				"(--tables-schema, --views-schema)", at),
 		}
 	}
@@ -52,12 +56,15 @@ func (s *Store) CheckIdentity(ctx context.Context, participantID string, scope l
 
 func (s *Store) otherParticipant(stored, asked string) error {
 	return &ledger.Problem{
-		What: fmt.Sprintf("database %s belongs to participant %s, but the ledger URL leads to participant %s", s.Address(), stored, asked),
-		Do:   "correct --ledger-url or --database-url; offsets of two participants can't be mixed, so each needs a database or a pair of schemas (--tables-schema, --views-schema) of its own",
+		What: fmt.Sprintf("database %s belongs to participant %s, but the ledger URL leads to participant %s", s.Address(),
+			stored, asked),
+		Do: "correct --ledger-url or --database-url; offsets of two participants can't be mixed, so each needs a database " +
+			"or a pair of schemas (--tables-schema, --views-schema) of its own",
 	}
 }
 
-// ParticipantID returns the id of the participant whose ledger is stored, or the party that operates the network; empty: not known.
+// ParticipantID returns the id of the participant whose ledger is stored, or the party that operates the network;
+// empty: not known.
 func (s *Store) ParticipantID(ctx context.Context) (string, error) {
 	id, err := s.db.Queries.ParticipantGet(ctx, s.db.Pool)
 	if err != nil {
@@ -74,7 +81,8 @@ func (l *UpdatesWriter) Watermark(ctx context.Context) (at ledger.Offset, ok boo
 
 // Start gives the updates stream its first watermark. stateKnown says that the active set is known there: at the
 // beginning of the ledger. It fails with ErrWatermarkMoved where the stream has one already.
-func (l *UpdatesWriter) Start(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset, stateKnown bool) error {
+func (l *UpdatesWriter) Start(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset,
+	stateKnown bool) error {
 	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.startAt(ctx, tx, at, stateKnown); err != nil {
 			return err
@@ -92,7 +100,8 @@ func (l *UpdatesWriter) Start(ctx context.Context, participantID string, scope l
 }
 
 func (l *UpdatesWriter) startAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, stateKnown bool) error {
-	started, err := l.store.db.Queries.CheckpointStart(ctx, tx, dbsqlc.CheckpointStartParams{Stream: StreamUpdates, LedgerOffset: int64(at)})
+	started, err := l.store.db.Queries.CheckpointStart(ctx, tx, dbsqlc.CheckpointStartParams{Stream: StreamUpdates,
+		LedgerOffset: int64(at)})
 	if err != nil {
 		return fmt.Errorf("set the first watermark: %w", err)
 	}
@@ -113,8 +122,8 @@ func (l *UpdatesWriter) startAt(ctx context.Context, tx pgx.Tx, at ledger.Offset
 	return nil
 }
 
-// RecordIdentity records the participant where the database does not know it yet, because the server did not report it at
-// the start. An empty participantID is nothing to record.
+// RecordIdentity records the participant where the database does not know it yet, because the server did not report it
+// at the start. An empty participantID is nothing to record.
 func (l *UpdatesWriter) RecordIdentity(ctx context.Context, participantID string, scope ledger.Scope) error {
 	if participantID == "" {
 		return nil
@@ -123,7 +132,10 @@ func (l *UpdatesWriter) RecordIdentity(ctx context.Context, participantID string
 	if err != nil || !started { // Start and BeginSnapshot record it themselves
 		return err
 	}
-	err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error { return l.recordIdentity(ctx, tx, participantID, scope) })
+	err = l.term.Write(ctx, func(ctx context.Context,
+		tx pgx.Tx) error {
+		return l.recordIdentity(ctx, tx, participantID, scope)
+	})
 	if err != nil {
 		return fmt.Errorf("record the participant: %w", err)
 	}
@@ -143,7 +155,8 @@ func (l *UpdatesWriter) recordIdentity(ctx context.Context, tx pgx.Tx, participa
 			return l.store.otherParticipant(stored, participantID)
 		}
 	}
-	err := l.store.db.Queries.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: scope.Hash(), Definition: scope.Canonical()})
+	err := l.store.db.Queries.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: scope.Hash(),
+		Definition: scope.Canonical()})
 	if err != nil {
 		return fmt.Errorf("record the scope: %w", err)
 	}

@@ -16,12 +16,13 @@ import (
 type Status struct {
 	ParticipantID string // empty: not recorded
 
-	Extent                             // not Started: the fields up to Hosting say nothing
-	Frontier     ledger.Offset         // everything up to here is fetched and stored; at least Watermark
-	UpdatedAt    time.Time             // when the watermark last moved
-	RecordTime   time.Time             // of the last update up to the watermark; zero: there is none
-	FirstUpdate  ledger.Offset         // that is stored; 0: none is
-	Coverage     []ledger.Range        // what is stored, ranges that touch each other as one; at most the 200 largest, the largest first
+	Extent                    // not Started: the fields up to Hosting say nothing
+	Frontier    ledger.Offset // everything up to here is fetched and stored; at least Watermark
+	UpdatedAt   time.Time     // when the watermark last moved
+	RecordTime  time.Time     // of the last update up to the watermark; zero: there is none
+	FirstUpdate ledger.Offset // that is stored; 0: none is
+	// what is stored, ranges that touch each other as one; at most the 200 largest, the largest first
+	Coverage     []ledger.Range
 	EarlierScope []ledger.EarlierRange // what is stored in a scope that lacks something of the one in force, in order
 
 	// Hosting are the last changes of where the participant hosts the parties that are named in the scope, the latest
@@ -29,7 +30,8 @@ type Status struct {
 	Hosting []HostingChange
 
 	Snapshot *ledger.SnapshotProgress // unfinished; nil where there is none
-	// LowerSnapshot is to lower the state floor as soon as it and the history from there on are complete; nil: there is none.
+	// LowerSnapshot is to lower the state floor as soon as it and the history from there on are complete; nil: there is
+	// none.
 	LowerSnapshot *ledger.SnapshotProgress
 	Unknown       int64 // elements of unknown kinds that were stored raw
 	Leader        Leadership
@@ -55,15 +57,18 @@ type HostingChange struct {
 	Synchronizer string                   `json:"synchronizer_id,omitempty"` // empty: the update named none
 }
 
-// TransactionsStatus is where the transaction history stands. The JSON forms of this type and the next three are for scripts.
+// TransactionsStatus is where the transaction history stands. The JSON forms of this type and the next three are for
+// scripts.
 type TransactionsStatus struct {
-	Records      int64     `json:"records"`                // that are shown
-	Cursor       string    `json:"cursor,omitempty"`       // the event id after which reading resumes; empty: there is none
-	NewestRecord time.Time `json:"newest_record,omitzero"` // the latest date among the last records that were read; zero: none of them has one
-	UpdatedAt    time.Time `json:"updated_at,omitzero"`    // when the position last moved
-	Rereading    bool      `json:"rereading"`              // the history is read again from its beginning
-	Unknown      int64     `json:"unknown_records"`        // records of unknown kinds that were stored raw
-	NetworkID    string    `json:"network_id,omitempty"`   // the party that operates the network; empty: not recorded
+	Records int64 `json:"records"` // that are shown
+	// the event id after which reading resumes; empty: there is none
+	Cursor string `json:"cursor,omitempty"`
+	// the latest date among the last records that were read; zero: none of them has one
+	NewestRecord time.Time `json:"newest_record,omitzero"`
+	UpdatedAt    time.Time `json:"updated_at,omitzero"`  // when the position last moved
+	Rereading    bool      `json:"rereading"`            // the history is read again from its beginning
+	Unknown      int64     `json:"unknown_records"`      // records of unknown kinds that were stored raw
+	NetworkID    string    `json:"network_id,omitempty"` // the party that operates the network; empty: not recorded
 
 	Amulets *AmuletSums `json:"amulet_sums,omitempty"` // of the updates that records follow from; nil: none were added up
 }
@@ -166,7 +171,8 @@ func (s *Store) transactionsStatus(ctx context.Context, tx pgx.Tx) (*Transaction
 		return nil, fmt.Errorf("read the checkpoint of the transaction history: %w", err)
 	}
 	status := TransactionsStatus{
-		Records: position.ShownTo - position.ShownAfter, Cursor: textOf(checkpoint.EventID), UpdatedAt: checkpoint.UpdatedAt.Time.UTC(), Rereading: position.Rereading(),
+		Records: position.ShownTo - position.ShownAfter, Cursor: textOf(checkpoint.EventID),
+		UpdatedAt: checkpoint.UpdatedAt.Time.UTC(), Rereading: position.Rereading(),
 	}
 	if status.NetworkID, err = q.NetworkGet(ctx, tx); err != nil {
 		return nil, fmt.Errorf("read the stored network: %w", err)
@@ -217,13 +223,15 @@ func (s *Store) verified(ctx context.Context, db dbsqlc.DBTX) (Verified, error) 
 		return Verified{}, fmt.Errorf("read how far the database was verified: %w", err)
 	}
 	return Verified{
-		Offset: ledger.Offset(row.VerifiedOffset), Seq: row.VerifiedSeq, Windows: row.Windows, Different: row.Different, NotShown: row.NotShown, Pruned: row.Pruned,
+		Offset: ledger.Offset(row.VerifiedOffset), Seq: row.VerifiedSeq, Windows: row.Windows, Different: row.Different,
+		NotShown: row.NotShown, Pruned: row.Pruned,
 	}, nil
 }
 
 // UpdatesBetween counts the updates with from < offset <= to.
 func (s *Store) UpdatesBetween(ctx context.Context, from, to ledger.Offset) (int64, error) {
-	n, err := s.db.Queries.StatusUpdatesBetween(ctx, s.db.Pool, dbsqlc.StatusUpdatesBetweenParams{FromExclusive: int64(from), ToInclusive: int64(to)})
+	n, err := s.db.Queries.StatusUpdatesBetween(ctx, s.db.Pool,
+		dbsqlc.StatusUpdatesBetweenParams{FromExclusive: int64(from), ToInclusive: int64(to)})
 	if err != nil {
 		return 0, fmt.Errorf("count updates: %w", err)
 	}
@@ -240,7 +248,8 @@ func (s *Store) covered(ctx context.Context, tx pgx.Tx, status *Status) error {
 		return fmt.Errorf("read the coverage: %w", err)
 	}
 	for _, row := range rows {
-		status.Coverage = append(status.Coverage, ledger.Range{From: ledger.Offset(row.FromExclusive), To: ledger.Offset(row.ToInclusive)})
+		status.Coverage = append(status.Coverage, ledger.Range{From: ledger.Offset(row.FromExclusive),
+			To: ledger.Offset(row.ToInclusive)})
 	}
 	if status.EarlierScope, err = s.EarlierWithin(ctx, tx); err != nil {
 		return err
@@ -266,13 +275,15 @@ func (s *Store) hosting(ctx context.Context, tx pgx.Tx) (list []HostingChange, e
 	if err != nil || len(scope.Parties) == 0 {
 		return nil, err
 	}
-	rows, err := s.db.Queries.StatusHosting(ctx, tx, dbsqlc.StatusHostingParams{Parties: scope.Parties, AtMost: hostingShown})
+	rows, err := s.db.Queries.StatusHosting(ctx, tx, dbsqlc.StatusHostingParams{Parties: scope.Parties,
+		AtMost: hostingShown})
 	if err != nil {
 		return nil, fmt.Errorf("read which parties came to the participant or left it: %w", err)
 	}
 	for _, row := range rows {
 		list = append(list, HostingChange{
-			Offset: ledger.Offset(row.LedgerOffset), Kind: ledger.TopologyEventKind(row.Kind), Party: row.Party, Synchronizer: row.SynchronizerID,
+			Offset: ledger.Offset(row.LedgerOffset), Kind: ledger.TopologyEventKind(row.Kind), Party: row.Party,
+			Synchronizer: row.SynchronizerID,
 		})
 	}
 	return list, nil

@@ -10,7 +10,8 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// However many parties that are not read came later, and however often one did, the status names each one that is read once, with its last event.
+// However many parties that are not read came later, and however often one did, the status names each one that is read
+// once, with its last event.
 func TestTheStatusNamesThePartiesOfTheScope(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -46,7 +47,8 @@ func TestTheStatusNamesThePartiesOfTheScope(t *testing.T) {
 	}, status.Hosting)
 }
 
-// The offset of the watermark is read by whoever resumes, and so whoever only asks is told the same of one that was lost.
+// The offset of the watermark is read by whoever resumes, and so whoever only asks is told the same of one that was
+// lost.
 func TestTheStatusOfALostWatermarkSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

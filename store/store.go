@@ -38,7 +38,8 @@ const (
 	RoleRepair       = session.RoleRepair
 )
 
-// Errors that callers branch on. All but ErrPooled mean: read the watermark, or the position, again before writing anything.
+// Errors that callers branch on. All but ErrPooled mean: read the watermark, or the position, again before writing
+// anything.
 var (
 	// ErrNotLeader is returned by writes of a leader whose epoch is over: another process leads.
 	ErrNotLeader = session.ErrNotLeader
@@ -48,7 +49,8 @@ var (
 	ErrPositionMoved = session.ErrPositionMoved
 	// ErrCovered is returned where the range is in the facts already.
 	ErrCovered = session.ErrCovered
-	// ErrPooled is a *ledger.Problem. It refuses a way to the database on which sessions do not live as long as connections.
+	// ErrPooled is a *ledger.Problem. It refuses a way to the database on which sessions do not live as long as
+	// connections.
 	ErrPooled = session.ErrPooled
 )
 

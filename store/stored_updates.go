@@ -12,8 +12,8 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// LastUpdate returns the last stored update at or below an offset. at is 0 where there is none, and the id is empty where none
-// could be read of an update of an unknown kind.
+// LastUpdate returns the last stored update at or below an offset. at is 0 where there is none, and the id is empty
+// where none could be read of an update of an unknown kind.
 func (s *Store) LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error) {
 	row, err := s.db.Queries.UpdateLast(ctx, s.db.Pool, int64(upTo))
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -57,7 +57,8 @@ func (s *Store) UpdateOffset(ctx context.Context, updateID string) (at ledger.Of
 
 // UpdateRefs returns the first stored updates of a range, projected or not, in order, at most limit.
 func (s *Store) UpdateRefs(ctx context.Context, within ledger.Range, limit int) ([]ledger.UpdateRef, error) {
-	rows, err := s.db.Queries.UpdateRefs(ctx, s.db.Pool, dbsqlc.UpdateRefsParams{After: int64(within.From), UpTo: int64(within.To), Most: int64(limit)})
+	rows, err := s.db.Queries.UpdateRefs(ctx, s.db.Pool, dbsqlc.UpdateRefsParams{After: int64(within.From),
+		UpTo: int64(within.To), Most: int64(limit)})
 	if err != nil {
 		return nil, fmt.Errorf("read which updates are stored after offset %d up to %d: %w", within.From, within.To, err)
 	}
@@ -70,7 +71,8 @@ func (s *Store) UpdateRefs(ctx context.Context, within ledger.Range, limit int) 
 
 // UpdateRefsByID returns the stored updates after an offset whose id is one of ids, in no order.
 func (s *Store) UpdateRefsByID(ctx context.Context, ids []string, after ledger.Offset) ([]ledger.UpdateRef, error) {
-	rows, err := s.db.Queries.UpdateRefsByID(ctx, s.db.Pool, dbsqlc.UpdateRefsByIDParams{UpdateIds: ids, After: int64(after)})
+	rows, err := s.db.Queries.UpdateRefsByID(ctx, s.db.Pool, dbsqlc.UpdateRefsByIDParams{UpdateIds: ids,
+		After: int64(after)})
 	if err != nil {
 		return nil, fmt.Errorf("look for %d updates by their ids: %w", len(ids), err)
 	}
@@ -83,7 +85,8 @@ func (s *Store) UpdateRefsByID(ctx context.Context, ids []string, after ledger.O
 
 func updateRef(row dbsqlc.UpdateRefsRow) ledger.UpdateRef {
 	u := ledger.UpdateRef{
-		Offset: ledger.Offset(row.LedgerOffset), UpdateKey: ledger.UpdateKey{ID: row.UpdateID, SynchronizerID: row.SynchronizerID},
+		Offset: ledger.Offset(row.LedgerOffset), UpdateKey: ledger.UpdateKey{ID: row.UpdateID,
+			SynchronizerID: row.SynchronizerID},
 	}
 	if row.RecordTime.Valid {
 		u.RecordTime = row.RecordTime.Time.UTC()

@@ -27,7 +27,8 @@ import (
 // catalogTables selects the tables of schema indexer, without partitions.
 const catalogTables = `pg_class c WHERE c.relnamespace = 'indexer'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition`
 
-// Every table is described, and every description is of a table: one that is missing would never be compared, sealed or reset.
+// Every table is described, and every description is of a table: one that is missing would never be compared, sealed or
+// reset.
 func TestEveryTableIsDescribed(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -38,8 +39,8 @@ func TestEveryTableIsDescribed(t *testing.T) {
 			SELECT FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = c.oid AND p.relname = c.relname || '_both') ORDER BY 1`), slices.Compact(described))
 }
 
-// What nothing else could tell again is kept twice: in two partitions with the same columns, of which one is the table that is read. A
-// table of state that is not says why.
+// What nothing else could tell again is kept twice: in two partitions with the same columns, of which one is the table
+// that is read. A table of state that is not says why.
 func TestStateIsKeptTwice(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -64,8 +65,9 @@ func TestStateIsKeptTwice(t *testing.T) {
 	}
 }
 
-// What belongs to offsets and lies in partitions is facts, whichever family it is described as: only facts are compared with the
-// ledger, sealed, and counted where a participant was restored. What else has an offset is of a family that says what becomes of it.
+// What belongs to offsets and lies in partitions is facts, whichever family it is described as: only facts are compared
+// with the ledger, sealed, and counted where a participant was restored. What else has an offset is of a family that
+// says what becomes of it.
 func TestWhatLiesAtOffsetsIsFacts(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -159,8 +161,8 @@ func sharedTables() map[string][]tables.Table {
 	return shared
 }
 
-// What is written of updates, snapshots and records goes into tables that are described as theirs, and so is compared, repaired and
-// sealed: each column of them, as sqlc knows them from the migrations.
+// What is written of updates, snapshots and records goes into tables that are described as theirs, and so is compared,
+// repaired and sealed: each column of them, as sqlc knows them from the migrations.
 func TestWhatIsWrittenIsDescribed(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -177,7 +179,8 @@ func TestWhatIsWrittenIsDescribed(t *testing.T) {
 	}
 }
 
-// Each element of an update is one row that is told to be an element's: who looks at a participant that was restored counts them.
+// Each element of an update is one row that is told to be an element's: who looks at a participant that was restored
+// counts them.
 func TestElementsAreTold(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -206,7 +209,8 @@ func TestActivityIsReplayed(t *testing.T) {
 	}
 }
 
-// Events of contracts are told, so that a redaction finds all of a contract's. They are among those of ledger.events and `indexer contract`.
+// Events of contracts are told, so that a redaction finds all of a contract's. They are among those of ledger.events
+// and `indexer contract`.
 func TestEventsOfContractsAreTold(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -227,8 +231,8 @@ func TestEventsOfContractsAreTold(t *testing.T) {
 	}
 }
 
-// Which carried rows wait is said of each table of them, and so is which facts they stand for; their keys tell the rows of two
-// snapshots apart.
+// Which carried rows wait is said of each table of them, and so is which facts they stand for; their keys tell the rows
+// of two snapshots apart.
 func TestSnapshotTablesHaveTheirCounterparts(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -384,8 +388,8 @@ func TestTimesAreNoContent(t *testing.T) {
 	require.ElementsMatch(t, redacted.TimeFields, slices.Compact(kept))
 }
 
-// Whatever can hold content of contracts is erased when these are redacted: columns of JSON and bytes, of every table, but for those that say
-// nothing of contracts. What is erased can be NULL, unless the row goes.
+// Whatever can hold content of contracts is erased when these are redacted: columns of JSON and bytes, of every table,
+// but for those that say nothing of contracts. What is erased can be NULL, unless the row goes.
 func TestARedactionLeavesNoColumnOut(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

@@ -43,7 +43,8 @@ func (s *Store) tasks(ctx context.Context, db dbsqlc.DBTX) ([]Task, error) {
 	}
 	var list []Task
 	for _, row := range rows {
-		list = append(list, Task{Name: row.Task, SucceededAt: row.SucceededAt.Time, FailedAt: row.FailedAt.Time, Failure: textOf(row.Failure)})
+		list = append(list, Task{Name: row.Task, SucceededAt: row.SucceededAt.Time, FailedAt: row.FailedAt.Time,
+			Failure: textOf(row.Failure)})
 	}
 	return list, nil
 }

@@ -14,13 +14,14 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// AppendTransactions stores records that follow the position in the service's order
-// (docs/interface.md, endpoint 6): their rows, what is derived from them, the checkpoint and the new position, in one
-// transaction. Records of a generation that is not shown are not shown yet. turn is their place among others that are written at
-// the same time, whose position at is then (nil: there are no others): their rows are written while those before them are.
+// AppendTransactions stores records that follow the position in the service's order (docs/interface.md, endpoint 6):
+// their rows, what is derived from them, the checkpoint and the new position, in one transaction. Records of a
+// generation that is not shown are not shown yet. turn is their place among others that are written at the same time,
+// whose position at is then (nil: there are no others): their rows are written while those before them are.
 //
-// Errors: ErrNotLeader, ErrPositionMoved, a *ledger.KnownEventIDError where one of batch.New is stored already, or the database's; a
-// *ledger.Problem where it would refuse the same again. After any error the outcome is unknown: read TransactionsPosition again.
+// Errors: ErrNotLeader, ErrPositionMoved, a *ledger.KnownEventIDError where one of batch.New is stored already, or the
+// database's; a *ledger.Problem where it would refuse the same again. After any error the outcome is unknown: read
+// TransactionsPosition again.
 func (l *TransactionsWriter) AppendTransactions(
 	ctx context.Context, at ledger.TransactionsPosition, turn CommitOrder, batch ledger.TransactionsBatch,
 ) (ledger.TransactionsPosition, error) {
@@ -69,9 +70,10 @@ func (l *TransactionsWriter) AppendTransactions(
 	return next, nil
 }
 
-// writeRecords writes the rows of records, and what is derived from these rows alone. It makes sure that none of some event ids is
-// stored before them.
-func (l *TransactionsWriter) writeRecords(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition, list *rows.Records, fresh []string) error {
+// writeRecords writes the rows of records, and what is derived from these rows alone. It makes sure that none of some
+// event ids is stored before them.
+func (l *TransactionsWriter) writeRecords(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition,
+	list *rows.Records, fresh []string) error {
 	started := time.Now()
 	known, err := l.store.storedIDs(ctx, tx, at, fresh)
 	if err != nil {
@@ -88,23 +90,26 @@ func (l *TransactionsWriter) writeRecords(ctx context.Context, tx pgx.Tx, at led
 	return nil
 }
 
-// addToBalances adds the balance changes of records to the running totals of their generation, and notes the rounds for which balances
-// are known. What comes after it in the transaction is planned as look-ups by index, too.
-func (l *TransactionsWriter) addToBalances(ctx context.Context, tx pgx.Tx, list *rows.Records, at ledger.TransactionsPosition) error {
+// addToBalances adds the balance changes of records to the running totals of their generation, and notes the rounds for
+// which balances are known. What comes after it in the transaction is planned as look-ups by index, too.
+func (l *TransactionsWriter) addToBalances(ctx context.Context, tx pgx.Tx, list *rows.Records,
+	at ledger.TransactionsPosition) error {
 	started, q := time.Now(), l.store.db.Queries
 	if len(list.BalanceChanges) > 0 {
 		if err := q.DerivePlainly(ctx, tx); err != nil {
 			return fmt.Errorf("set how statements are planned: %w", err)
 		}
 		to := at.LastSeq + int64(len(list.Transactions))
-		err := q.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{Generation: at.ReadAfter, FromExclusive: at.LastSeq, ToInclusive: to})
+		err := q.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{Generation: at.ReadAfter, FromExclusive: at.LastSeq,
+			ToInclusive: to})
 		if err != nil {
 			return fmt.Errorf("add the balance changes of records after %d up to %d to the totals: %w", at.LastSeq, to, err)
 		}
 	}
 	newest, firstIncomplete := list.Rounds()
 	if newest != nil || firstIncomplete != nil {
-		err := q.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{Generation: at.ReadAfter, Newest: newest, FirstIncomplete: firstIncomplete})
+		err := q.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{Generation: at.ReadAfter, Newest: newest,
+			FirstIncomplete: firstIncomplete})
 		if err != nil {
 			return fmt.Errorf("note the rounds of %d records: %w", len(list.Transactions), err)
 		}

@@ -56,8 +56,8 @@ func TestHistoryAppendIsAllOrNothing(t *testing.T) {
 	require.EqualValues(t, len(page)+1, h.at.LastSeq)
 }
 
-// A position moves by compare-and-swap: of several writers that saw the same one, one gets on. The others know that they
-// only have to read it again.
+// A position moves by compare-and-swap: of several writers that saw the same one, one gets on. The others know that
+// they only have to read it again.
 func TestHistoryPositionMovesByCompareAndSwap(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
@@ -175,7 +175,8 @@ func TestHistoryLeaderOfThePast(t *testing.T) {
 	require.Equal(t, "0", h.Row("SELECT count(*) FROM indexer.network"))
 }
 
-// In-memory state changes only after the commit: the hooks hear of no page that failed, and of each row that was written.
+// In-memory state changes only after the commit: the hooks hear of no page that failed, and of each row that was
+// written.
 func TestHistoryHooks(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Records are searched by their event ids in the index of these, not by reading all records of the generation for each id, also in a
-// table that grew from nothing since it was analyzed.
+// Records are searched by their event ids in the index of these, not by reading all records of the generation for each
+// id, also in a table that grew from nothing since it was analyzed.
 func TestEventIDsAreLookedUpByIndex(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)

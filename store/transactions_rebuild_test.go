@@ -22,8 +22,8 @@ const unreadable = "soon"
 // storedRow is a row as to_jsonb shows it. Columns that are NULL are left out.
 type storedRow map[string]any
 
-// historyRebuild makes the service's JSON out of rows that analysts can read. What may differ, and nothing else: a member
-// that is null may be absent, and the text form of a time, not the time itself to the nanosecond.
+// historyRebuild makes the service's JSON out of rows that analysts can read. What may differ, and nothing else: a
+// member that is null may be absent, and the text form of a time, not the time itself to the nanosecond.
 type historyRebuild struct {
 	rows  map[string]map[string][]storedRow // by relation and seq
 	exact map[string]string                 // JSON by seq and field
@@ -298,8 +298,8 @@ AND NOT EXISTS (SELECT FROM information_schema.key_column_usage k JOIN informati
 	WHERE p.constraint_type = 'PRIMARY KEY' AND k.table_schema = c.table_schema AND k.table_name = c.table_name AND k.column_name = c.column_name)
 ORDER BY 1`
 
-// Rule: rows are complete. From the rows of a record the service's JSON can be rebuilt key by key; and whichever column is
-// spoilt, that is noticed.
+// Rule: rows are complete. From the rows of a record the service's JSON can be rebuilt key by key; and whichever column
+// is spoilt, that is noticed.
 func TestHistoryIsRebuiltFromItsRows(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

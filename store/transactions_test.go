@@ -114,7 +114,8 @@ func TestHistorySeqIsTheServicesOrder(t *testing.T) {
 	require.EqualValues(t, 5, h.at.LastSeq)
 }
 
-// Two records can share one event id, and be equal: both are kept. The checkpoint is the newest id that is unique so far.
+// Two records can share one event id, and be equal: both are kept. The checkpoint is the newest id that is unique so
+// far.
 func TestHistorySharedEventIDs(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)

@@ -32,8 +32,8 @@ type ServedSubject struct {
 	PackageIDs              []string
 }
 
-// ServedSubjects lists the templates that events name, the interfaces that have views, and, with choices, their choices that were exercised,
-// without Archive. Choices are looked for in all exercises.
+// ServedSubjects lists the templates that events name, the interfaces that have views, and, with choices, their choices
+// that were exercised, without Archive. Choices are looked for in all exercises.
 func (s *Store) ServedSubjects(ctx context.Context, choices bool) ([]ServedSubject, error) {
 	rows, err := s.db.Queries.ServedSubjectList(ctx, s.db.Pool, choices)
 	if err != nil {
@@ -46,8 +46,8 @@ func (s *Store) ServedSubjects(ctx context.Context, choices bool) ([]ServedSubje
 	return list, nil
 }
 
-// ReadTogether calls fn with a function that returns the rows of a query, as structs with a field for each column. All queries read the
-// same state of the database.
+// ReadTogether calls fn with a function that returns the rows of a query, as structs with a field for each column. All
+// queries read the same state of the database.
 func ReadTogether[T any](ctx context.Context, s *Store, fn func(read func(query string) ([]T, error)) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		return fn(func(query string) ([]T, error) {
@@ -64,7 +64,8 @@ func ReadTogether[T any](ctx context.Context, s *Store, fn func(read func(query 
 func (s *Store) CheckTypedSchema(name string) error {
 	switch {
 	case !session.SchemaName.MatchString(name), strings.HasPrefix(name, "pg_"), name == "information_schema":
-		return fmt.Errorf("schema %q: a schema's name has up to 24 lower case letters, digits and underscores, begins with no digit, and is not PostgreSQL's own", name)
+		return fmt.Errorf("schema %q: a schema's name has up to 24 lower case letters, digits and underscores, begins with "+
+			"no digit, and is not PostgreSQL's own", name)
 	case name == s.db.Config.Schemas.Tables || name == s.db.Config.Schemas.Views:
 		return fmt.Errorf("schema %q is the indexer's own: typed views need another one", name)
 	}
@@ -88,14 +89,16 @@ func (s *Store) typedViews(ctx context.Context, db dbsqlc.DBTX, of TypedView) ([
 		return &name
 	}
 	rows, err := s.db.Queries.TypedViewList(ctx, db, dbsqlc.TypedViewListParams{
-		ViewSchema: named(of.Schema), PackageName: named(of.Package), ModuleName: named(of.Module), EntityName: named(of.Entity),
+		ViewSchema: named(of.Schema), PackageName: named(of.Package), ModuleName: named(of.Module),
+		EntityName: named(of.Entity),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the typed views: %w", err)
 	}
 	list := make([]TypedView, len(rows))
 	for i, r := range rows {
-		list[i] = TypedView{r.ViewSchema, r.ViewName, r.Kind, r.PackageName, r.ModuleName, r.EntityName, r.Choice, r.Columns, r.Inferred}
+		list[i] = TypedView{r.ViewSchema, r.ViewName, r.Kind, r.PackageName, r.ModuleName, r.EntityName, r.Choice, r.Columns,
+			r.Inferred}
 	}
 	return list, nil
 }
@@ -123,9 +126,9 @@ func (s *Store) TypedViewComments(ctx context.Context, schema string) (map[strin
 	return comments, nil
 }
 
-// ChangeTypedViews calls change in a transaction, one at a time. All of its changes are made, or none. It changes the views in a schema: those
-// of one template or interface, or all if of does not name one. While readers hold a view's lock, it rolls back and calls change again, so
-// that other readers do not queue behind it.
+// ChangeTypedViews calls change in a transaction, one at a time. All of its changes are made, or none. It changes the
+// views in a schema: those of one template or interface, or all if of does not name one. While readers hold a view's
+// lock, it rolls back and calls change again, so that other readers do not queue behind it.
 func (s *Store) ChangeTypedViews(ctx context.Context, of TypedView, change func(*TypedViewsChange) error) error {
 	return patiently(ctx, readersWait, func() error { return s.tryTypedViews(ctx, of, change) })
 }
@@ -193,7 +196,8 @@ func (c *TypedViewsChange) Make(ctx context.Context, v TypedView, statements []s
 		return fmt.Errorf("make view %s.%s: %w", v.Schema, v.Name, refusedView(err, v))
 	}
 	err = c.store.db.Queries.TypedViewUpsert(ctx, c.tx, dbsqlc.TypedViewUpsertParams{
-		ViewSchema: v.Schema, ViewName: v.Name, Kind: v.Kind, PackageName: v.Package, ModuleName: v.Module, EntityName: v.Entity, Choice: v.Choice, Columns: v.Columns, Inferred: v.Inferred,
+		ViewSchema: v.Schema, ViewName: v.Name, Kind: v.Kind, PackageName: v.Package, ModuleName: v.Module,
+		EntityName: v.Entity, Choice: v.Choice, Columns: v.Columns, Inferred: v.Inferred,
 	})
 	if err != nil {
 		return fmt.Errorf("register view %s.%s: %w", v.Schema, v.Name, err)
@@ -206,7 +210,8 @@ func (c *TypedViewsChange) Drop(ctx context.Context, v TypedView) error {
 	if _, err := c.tx.Exec(ctx, "DROP VIEW IF EXISTS "+pgx.Identifier{v.Schema, v.Name}.Sanitize()); err != nil {
 		return fmt.Errorf("drop view %s.%s: %w", v.Schema, v.Name, refusedView(err, v))
 	}
-	if err := c.store.db.Queries.TypedViewDelete(ctx, c.tx, dbsqlc.TypedViewDeleteParams{ViewSchema: v.Schema, ViewName: v.Name}); err != nil {
+	if err := c.store.db.Queries.TypedViewDelete(ctx, c.tx, dbsqlc.TypedViewDeleteParams{ViewSchema: v.Schema,
+		ViewName: v.Name}); err != nil {
 		return fmt.Errorf("forget view %s.%s: %w", v.Schema, v.Name, err)
 	}
 	return nil

@@ -79,7 +79,8 @@ func checkVetted(list []ledger.VettedPackages) error {
 	return nil
 }
 
-func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r names.Numbers, list []ledger.VettedPackages) (changes int64, err error) {
+func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r names.Numbers,
+	list []ledger.VettedPackages) (changes int64, err error) {
 	q := l.store.db.Queries
 	if err := q.VettingLock(ctx, tx); err != nil {
 		return 0, fmt.Errorf("lock what is stored: %w", err)
@@ -121,7 +122,8 @@ func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r names.Numb
 	return changes, nil
 }
 
-func (l *UpdatesWriter) checkVettedSerials(ctx context.Context, tx pgx.Tx, r names.Numbers, list []ledger.VettedPackages) error {
+func (l *UpdatesWriter) checkVettedSerials(ctx context.Context, tx pgx.Tx, r names.Numbers,
+	list []ledger.VettedPackages) error {
 	states, err := l.store.db.Queries.VettingStateList(ctx, tx)
 	if err != nil {
 		return fmt.Errorf("read the topology serials: %w", err)
@@ -133,7 +135,8 @@ func (l *UpdatesWriter) checkVettedSerials(ctx context.Context, tx pgx.Tx, r nam
 	for i := range list {
 		serial, known := stored[r.Synchronizer(list[i].SynchronizerID)]
 		if known && list[i].TopologySerial < serial {
-			return fmt.Errorf("the list is older than what is stored: on synchronizer %s it has topology serial %d, and %d was seen before",
+			return fmt.Errorf("the list is older than what is stored: on synchronizer %s it has topology serial %d, and %d "+
+				"was seen before",
 				list[i].SynchronizerID, list[i].TopologySerial, serial)
 		}
 	}
@@ -146,7 +149,8 @@ func (l *UpdatesWriter) checkVettedOwner(ctx context.Context, tx pgx.Tx, list []
 		return fmt.Errorf("read the stored participant: %w", err)
 	}
 	if len(list) > 0 && owner != "" && list[0].ParticipantID != owner {
-		return fmt.Errorf("the list is of participant %s, the database belongs to participant %s", list[0].ParticipantID, owner)
+		return fmt.Errorf("the list is of participant %s, the database belongs to participant %s", list[0].ParticipantID,
+			owner)
 	}
 	return nil
 }

@@ -96,8 +96,8 @@ func TestUpdateIDsOfEventIDs(t *testing.T) {
 	}
 }
 
-// The events of a contract are searched by its id, also where nothing was analyzed yet: reading all events before it for each one would take
-// hours right after catching up.
+// The events of a contract are searched by its id, also where nothing was analyzed yet: reading all events before it
+// for each one would take hours right after catching up.
 func TestEventsAreFoundByContract(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -126,7 +126,8 @@ func TestEventsAreFoundByContract(t *testing.T) {
 	}
 }
 
-// What has ended is looked up for each update that is asked for: reading all of it would take the longer the more there is.
+// What has ended is looked up for each update that is asked for: reading all of it would take the longer the more there
+// is.
 func TestMovementsOfAPartyReadWhatEndedInTheirUpdatesOnly(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -14,12 +14,12 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// WriteAhead stores pages that follow one another, anywhere above the watermark: facts and coverage, in one transaction. They
-// are shown by MoveWatermark. Their offset checkpoints are kept too; a batch of nothing else is no new coverage. It is safe for
-// concurrent use: ranges may be written in any order and at the same time.
+// WriteAhead stores pages that follow one another, anywhere above the watermark: facts and coverage, in one
+// transaction. They are shown by MoveWatermark. Their offset checkpoints are kept too; a batch of nothing else is no
+// new coverage. It is safe for concurrent use: ranges may be written in any order and at the same time.
 //
-// Errors: ErrNotLeader, ErrCovered, ErrWatermarkMoved where the pages begin below the watermark or nothing was started, or
-// the database's. After any error the outcome is unknown: read Watermark and StoredAhead again.
+// Errors: ErrNotLeader, ErrCovered, ErrWatermarkMoved where the pages begin below the watermark or nothing was started,
+// or the database's. After any error the outcome is unknown: read Watermark and StoredAhead again.
 func (l *UpdatesWriter) WriteAhead(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 	if len(pages) == 0 {
 		return nil
@@ -53,8 +53,8 @@ func (l *UpdatesWriter) WriteAhead(ctx context.Context, scope ledger.Scope, page
 	return nil
 }
 
-// StoredAhead returns the ranges above the watermark that are stored and not shown yet, in order, those that touch merged into
-// one. There is none where nothing was started.
+// StoredAhead returns the ranges above the watermark that are stored and not shown yet, in order, those that touch
+// merged into one. There is none where nothing was started.
 func (l *UpdatesWriter) StoredAhead(ctx context.Context) ([]ledger.Range, error) {
 	return l.store.ahead(ctx, l.term.Pool)
 }

@@ -29,8 +29,8 @@ func ahead(t *testing.T, l *UpdatesWriter) (list []string) {
 	return list
 }
 
-// What is written ahead is there and is not shown, however far ahead and in whatever order; what shows it need not be who wrote
-// it.
+// What is written ahead is there and is not shown, however far ahead and in whatever order; what shows it need not be
+// who wrote it.
 func TestWriteAhead(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -121,8 +121,8 @@ func TestProjectMovesOverWhatIsStored(t *testing.T) {
 	require.ErrorIs(t, l.WriteAhead(ctx, storetest.Scope, storetest.OneCreation(40, 50)), ErrWatermarkMoved, "nothing was started")
 }
 
-// Rule: an update's rows exist if and only if its offset is covered, whoever writes what at the same time: ranges that overlap,
-// and their twins. Nothing is stored twice, and nobody waits for ever.
+// Rule: an update's rows exist if and only if its offset is covered, whoever writes what at the same time: ranges that
+// overlap, and their twins. Nothing is stored twice, and nobody waits for ever.
 func TestWritersRace(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "lets writers race many times")
@@ -227,8 +227,8 @@ func TestWritersAttachPartitions(t *testing.T) {
 	require.Equal(t, "20", d.Row("SELECT count(*) FROM ledger.created_events"))
 }
 
-// However a history is cut, in whatever order it is written, and whenever what is shown: all tables are as if it had been
-// appended. So they are where what was written is not remembered.
+// However a history is cut, in whatever order it is written, and whenever what is shown: all tables are as if it had
+// been appended. So they are where what was written is not remembered.
 func TestWriteAndProjectAreAppend(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "tries many random histories")

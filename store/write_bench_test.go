@@ -13,8 +13,8 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// busyLedger makes pages like a busy participant's: each update creates two contracts and ends two, by an archival and by a
-// choice. A tenth of the contracts live long, the others for some hundred updates.
+// busyLedger makes pages like a busy participant's: each update creates two contracts and ends two, by an archival and
+// by a choice. A tenth of the contracts live long, the others for some hundred updates.
 type busyLedger struct {
 	at    ledger.Offset
 	users int64 // each contract is one's; 0: all are of the same

@@ -6,7 +6,8 @@ import (
 	"ledgerindexer/store/internal/active"
 )
 
-// UpdatesWriter has RoleUpdates: it writes the stream of updates, or the snapshot that it stands on, and what tasks beside it read.
+// UpdatesWriter has RoleUpdates: it writes the stream of updates, or the snapshot that it stands on, and what tasks
+// beside it read.
 type UpdatesWriter struct {
 	*Leader
 	pending *active.Pending

@@ -8,8 +8,8 @@ import (
 	"ledgerindexer/findings"
 )
 
-// Copies compares the rows that the database keeps twice with their copies: floors, scopes, positions and the like, and the dictionaries.
-// All other comparisons rely on these rows, so it runs first.
+// Copies compares the rows that the database keeps twice with their copies: floors, scopes, positions and the like, and
+// the dictionaries. All other comparisons rely on these rows, so it runs first.
 type Copies struct {
 	Database CopiesDatabase
 	Repairer CopiesRepairer // nil: nothing is written

@@ -12,8 +12,8 @@ import (
 // lookupsAtOnce is how many contracts are read from the database at once.
 const lookupsAtOnce = 500
 
-// lookups looks up the looked-up contracts again. It skips those that the participant does not return any more because they were
-// pruned since.
+// lookups looks up the looked-up contracts again. It skips those that the participant does not return any more because
+// they were pruned since.
 func (u *Updates) lookups(ctx context.Context) error {
 	u.result.Lookups = 0 // derived may have called lookups before, to repair names
 	after := ""
@@ -48,8 +48,10 @@ func (u *Updates) lookup(ctx context.Context, id string) error {
 		return err
 	}
 	u.result.Lookups++
-	_, err = u.compared(ctx, func(found Found) error { return u.Database.CompareLookup(ctx, contract, found) }, func() error {
-		return u.Repairer.RepairLookup(ctx, ledger.Lookup{ContractID: id, At: time.Now(), Status: ledger.LookupFound, Contract: &contract})
-	})
+	_, err = u.compared(ctx, func(found Found) error { return u.Database.CompareLookup(ctx, contract, found) },
+		func() error {
+			return u.Repairer.RepairLookup(ctx, ledger.Lookup{ContractID: id, At: time.Now(), Status: ledger.LookupFound,
+				Contract: &contract})
+		})
 	return err
 }

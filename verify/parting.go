@@ -14,10 +14,12 @@ import (
 // PartingSource is what finding a parting needs of a participant.
 type PartingSource interface {
 	ingest.ServedSource
-	// ReadUpdates reads on after an offset, as far as one request brings, at most up to `to`, which is not beyond the ledger's end.
+	// ReadUpdates reads on after an offset, as far as one request brings, at most up to `to`, which is not beyond the
+	// ledger's end.
 	ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error)
 	// TailUpdates waits for updates after an offset: until limit elements came (full), or none came for the time idle.
-	TailUpdates(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool, err error)
+	TailUpdates(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool,
+		err error)
 }
 
 // PartingDatabase is the stored updates.
@@ -33,13 +35,15 @@ type PartingDatabase interface {
 	UpdateRefsByID(ctx context.Context, ids []string, after ledger.Offset) ([]ledger.UpdateRef, error)
 }
 
-// Parting is where a participant and a database part: up to Common both have the same updates at the same offsets, and not after it.
+// Parting is where a participant and a database part: up to Common both have the same updates at the same offsets, and
+// not after it.
 type Parting struct {
 	From      ledger.Offset `json:"from"` // what lies after it was compared
 	Watermark ledger.Offset `json:"watermark"`
 	Common    ledger.Offset `json:"common"` // of the last update before they part; From: there is none
 	Equal     int64         `json:"equal"`  // updates up to Common
-	Parted    bool          `json:"parted"` // false: all that is stored is equal, and Common is of the last update; what follows is zero
+	// false: all that is stored is equal, and Common is of the last update; what follows is zero
+	Parted bool `json:"parted"`
 
 	Stored *ledger.UpdateRef `json:"stored"` // the first update after Common; nil: there is none
 	Served *ledger.UpdateRef `json:"served"`
@@ -49,7 +53,8 @@ type Parting struct {
 	Kept  int64 `json:"kept"`  // both have, at the same offset
 	New   int64 `json:"new"`   // only the participant has
 	Lost  int64 `json:"lost"`  // only the database has
-	Later int64 `json:"later"` // of Lost: recorded after all that the participant shows of their synchronizer, so that it may receive them yet
+	// of Lost: recorded after all that the participant shows of their synchronizer, so that it may receive them yet
+	Later int64 `json:"later"`
 
 	Missing []ledger.UpdateRef `json:"missing"` // the first ones of Lost that are not of Later
 }
@@ -57,19 +62,23 @@ type Parting struct {
 const (
 	mostMissing = 5
 	refsBatch   = 10_000
-	// If the server does not report its end, reads are open-ended: for this many updates, or until none has come for this long.
+	// If the server does not report its end, reads are open-ended: for this many updates, or until none has come for this
+	// long.
 	openLimit = 200
 	openIdle  = time.Second
 	// Before silence is taken for the end, it is listened to for so long: well below the server's request timeout of 20 s.
 	longestIdle = 10 * time.Second
 )
 
-// FindParting compares which updates a participant shows with those that are stored, and their offsets: from the floor, from where
-// the participant is pruned, or from the last stored update at or below since on, where that is higher. It writes nothing.
+// FindParting compares which updates a participant shows with those that are stored, and their offsets: from the floor,
+// from where the participant is pruned, or from the last stored update at or below since on, where that is higher. It
+// writes nothing.
 func FindParting(
-	ctx context.Context, source PartingSource, db PartingDatabase, since ledger.Offset, progress func(Progress), logger *slog.Logger,
+	ctx context.Context, source PartingSource, db PartingDatabase, since ledger.Offset, progress func(Progress),
+	logger *slog.Logger,
 ) (Parting, error) {
-	p := parting{source: source, db: db, progress: progress, logger: logger, latest: map[string]time.Time{}, found: offsetSet{}}
+	p := parting{source: source, db: db, progress: progress, logger: logger, latest: map[string]time.Time{},
+		found: offsetSet{}}
 	err := p.find(ctx, since)
 	return p.Parting, err
 }
@@ -110,7 +119,8 @@ func (p *parting) find(ctx context.Context, since ledger.Offset) error {
 		}
 		at = page.To
 		// A ledger that is at work may never be silent for longestIdle.
-		if !more || p.Parted && p.end == nil && slices.ContainsFunc(page.Updates, func(u ledger.Update) bool { return u.RecordTime.Time.After(began) }) {
+		if !more || p.Parted && p.end == nil &&
+			slices.ContainsFunc(page.Updates, func(u ledger.Update) bool { return u.RecordTime.Time.After(began) }) {
 			break
 		}
 	}
@@ -125,8 +135,9 @@ func (p *parting) find(ctx context.Context, since ledger.Offset) error {
 	return p.lost(ctx)
 }
 
-// endsBelow decides about a ledger that ends at an offset below the end of what is stored. They part there if an update is stored after it,
-// or if the participant refuses to read on from the stored end. A participant that does not report its end may only not have shown all yet.
+// endsBelow decides about a ledger that ends at an offset below the end of what is stored. They part there if an update
+// is stored after it, or if the participant refuses to read on from the stored end. A participant that does not report
+// its end may only not have shown all yet.
 func (p *parting) endsBelow(ctx context.Context, at, stored ledger.Offset) error {
 	rest, err := p.db.UpdateRefs(ctx, ledger.Range{From: at, To: stored}, 1)
 	if err != nil {
@@ -215,8 +226,10 @@ func (p *parting) compare(ctx context.Context, page *ledger.Page) error {
 	return p.match(ctx, served)
 }
 
-// agree compares a page with what is stored, offset by offset. If they part in it, it returns the served updates after that.
-func (p *parting) agree(ctx context.Context, within ledger.Range, all []ledger.UpdateRef) (rest []ledger.UpdateRef, err error) {
+// agree compares a page with what is stored, offset by offset. If they part in it, it returns the served updates after
+// that.
+func (p *parting) agree(ctx context.Context, within ledger.Range,
+	all []ledger.UpdateRef) (rest []ledger.UpdateRef, err error) {
 	stored, err := p.db.UpdateRefs(ctx, within, len(all)+1)
 	if err != nil {
 		return nil, err
@@ -224,7 +237,8 @@ func (p *parting) agree(ctx context.Context, within ledger.Range, all []ledger.U
 	served := p.inCovered(all)
 	stored = p.inCovered(stored) // without what the indexer stores meanwhile
 	n := 0
-	for n < len(served) && n < len(stored) && served[n].Offset == stored[n].Offset && served[n].Equal(stored[n].UpdateKey) {
+	for n < len(served) && n < len(stored) && served[n].Offset == stored[n].Offset &&
+		served[n].Equal(stored[n].UpdateKey) {
 		n++
 	}
 	if p.Equal += int64(n); n > 0 {
@@ -291,8 +305,9 @@ func (p *parting) match(ctx context.Context, served []ledger.UpdateRef) error {
 	return nil
 }
 
-// placeOf returns the offset of the stored update that a served one is, among those that have its id; 0: it is none of them. Updates of several
-// synchronizers may share an id. Of equal ones it is the one at the same offset, or else the first that is not found yet.
+// placeOf returns the offset of the stored update that a served one is, among those that have its id; 0: it is none of
+// them. Updates of several synchronizers may share an id. Of equal ones it is the one at the same offset, or else the
+// first that is not found yet.
 func (p *parting) placeOf(u ledger.UpdateRef, named []ledger.UpdateRef) (at ledger.Offset) {
 	for _, stored := range named {
 		switch {
@@ -337,21 +352,24 @@ type offsetSet map[ledger.Offset]uint64
 func (s offsetSet) add(at ledger.Offset)      { s[at>>6] |= 1 << (at & 63) }
 func (s offsetSet) has(at ledger.Offset) bool { return s[at>>6]>>(at&63)&1 == 1 }
 
-// Target returns the offset to which the database has to be reset, so that what lies after it is read again. What that can't cure is a
-// *ledger.Problem.
+// Target returns the offset to which the database has to be reset, so that what lies after it is read again. What that
+// can't cure is a *ledger.Problem.
 func (p *Parting) Target() (ledger.Offset, error) {
 	switch {
 	case p.Equal == 0 && p.From > 0:
 		return 0, &ledger.Problem{
-			What: fmt.Sprintf("the participant does not have the first update that is stored after offset %d there: they part there or further down, and what lies below "+
+			What: fmt.Sprintf("the participant does not have the first update that is stored after offset %d there: they part "+
+				"there or further down, and what lies below "+
 				"was not compared", p.From),
-			Do: "give an earlier --since, if you gave one. Else the database begins above where they part, or the participant is pruned there, and what is " +
-				"stored can't be read again: index into a new database, seeded with `backfill`, and keep this one for the past",
+			Do: "give an earlier --since, if you gave one. Else the database begins above where they part, or the participant " +
+				"is pruned there, and what is stored can't be read again: index into a new database, seeded with `backfill`, and " +
+				"keep this one for the past",
 		}
 	case p.Equal == 0 && p.Moved == 0:
 		return 0, &ledger.Problem{
-			What: "the participant has none of the updates that are stored, whatever their offsets: it is of another ledger, or has not received them again yet",
-			Do:   "check --ledger-url and --database-url; if the ledger was created again, index it into a new database",
+			What: "the participant has none of the updates that are stored, whatever their offsets: it is of another ledger, " +
+				"or has not received them again yet",
+			Do: "check --ledger-url and --database-url; if the ledger was created again, index it into a new database",
 		}
 	}
 	return min(p.Common, p.Watermark), nil

@@ -14,8 +14,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// twoHistories is what a participant serves and what is stored: words of updates, each "offset:id", maybe with "@seconds" of its record time
-// and "/synchronizer".
+// twoHistories is what a participant serves and what is stored: words of updates, each "offset:id", maybe with
+// "@seconds" of its record time and "/synchronizer".
 type twoHistories struct {
 	served, stored []ledger.UpdateRef
 	end            ledger.Offset // 0: that of the last update

@@ -13,8 +13,8 @@ import (
 // mostTries is how often something is tried before verification gives up, which takes about two minutes.
 const mostTries = 10
 
-// Patiently tries until fn succeeds, its error is lasting, or it has failed mostTries times. Verification is a command: unlike the
-// daemon it does not wait for ever.
+// Patiently tries until fn succeeds, its error is lasting, or it has failed mostTries times. Verification is a command:
+// unlike the daemon it does not wait for ever.
 func Patiently(ctx context.Context, logger *slog.Logger, fn func() error) error {
 	retry := ingest.Retry{Logger: logger, Most: mostTries, Final: final}
 	return retry.Do(ctx, func(context.Context) error { return fn() })
@@ -51,6 +51,7 @@ func repairPatiently(ctx context.Context, logger *slog.Logger, repair func() err
 
 // final reports whether an error is permanent, or means something that the caller handles.
 func final(err error) bool {
-	return ingest.Lasting(err) || errors.Is(err, ledger.ErrNotOffered) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrCursorRefused) ||
+	return ingest.Lasting(err) || errors.Is(err, ledger.ErrNotOffered) || errors.Is(err, ledger.ErrNotFound) ||
+		errors.Is(err, ledger.ErrCursorRefused) ||
 		errors.Is(err, errTransactionsChanged)
 }

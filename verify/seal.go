@@ -18,10 +18,11 @@ const (
 	lookEvery = 10 * time.Second
 )
 
-// Seals is the background task that compares what is stored with its source again, window by window, and seals each window with a
-// digest of its rows. Its rate is limited.
+// Seals is the background task that compares what is stored with its source again, window by window, and seals each
+// window with a digest of its rows. Its rate is limited.
 type Seals struct {
-	// Rate returns how many updates, entries of a snapshot or records are read per second at most, at least 1; it may change.
+	// Rate returns how many updates, entries of a snapshot or records are read per second at most, at least 1; it may
+	// change.
 	Rate func() int
 	// Window is how many updates or records a full window has; 0: 1000.
 	Window int64
@@ -45,29 +46,31 @@ type Seals struct {
 // Sealing is the result of sealing a window.
 type Sealing struct {
 	Stream   string
-	From, To int64               // from exclusive
-	Unseen   findings.SealResult // why nothing was compared: findings.SealNotShown or findings.SealPruned; empty: the window was
+	From, To int64 // from exclusive
+	// why nothing was compared: findings.SealNotShown or findings.SealPruned; empty: the window was
+	Unseen findings.SealResult
 	findings.Comparison
 }
 
-// Result returns the result as ledger.verifications shows it, except that there a window that differed before it could not be compared any more
-// stays different.
+// Result returns the result as ledger.verifications shows it, except that there a window that differed before it could
+// not be compared any more stays different.
 func (s Sealing) Result() findings.SealResult {
 	return cmp.Or(s.Unseen, s.Comparison.Result())
 }
 
 // SealDatabase chooses the windows to seal.
 type SealDatabase interface {
-	// NextWindow returns the next window to seal of a stream; nil: none. It is a range without a window, with at most size updates
-	// or records, or a window that has to be compared again: one that was repaired in part, or that differed and begins at again or
-	// later. There are no holes before the window that begins at known.
+	// NextWindow returns the next window to seal of a stream; nil: none. It is a range without a window, with at most size
+	// updates or records, or a window that has to be compared again: one that was repaired in part, or that differed and
+	// begins at again or later. There are no holes before the window that begins at known.
 	NextWindow(ctx context.Context, stream string, size, again, known int64) (*findings.Window, error)
 	// SnapshotWindow is NextWindow for the carried snapshot, which has one window, up to its offset.
 	SnapshotWindow(ctx context.Context, again int64) (*findings.Window, error)
 	// SnapshotRows returns a digest of all rows of the snapshot at an offset.
 	SnapshotRows(ctx context.Context, at ledger.Offset) (findings.RowsDigest, error)
 	// CompareCarried and CarriedAt are those of UpdateDatabase.
-	CompareCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry, seen func(key string), found Found) error
+	CompareCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry,
+		seen func(key string), found Found) error
 	CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra findings.Difference) error) error
 }
 
@@ -78,9 +81,10 @@ type Sealer interface {
 	SealUpdates(ctx context.Context, page ledger.Page) (findings.Comparison, error)
 	// SealRecords compares consecutive records with the rows after a seq, and seals those.
 	SealRecords(ctx context.Context, after int64, records []ledger.Transaction) (findings.Comparison, error)
-	// SealSnapshot seals the carried rows with the result of comparing them, if their digest is unchanged; else ok is false: a
-	// repair came between.
-	SealSnapshot(ctx context.Context, at ledger.Offset, digest findings.RowsDigest, c findings.Comparison) (ok bool, err error)
+	// SealSnapshot seals the carried rows with the result of comparing them, if their digest is unchanged; else ok is
+	// false: a repair came between.
+	SealSnapshot(ctx context.Context, at ledger.Offset, digest findings.RowsDigest, c findings.Comparison) (ok bool,
+		err error)
 	// SealUnseen seals a window that can't be compared. why is findings.SealNotShown or findings.SealPruned.
 	SealUnseen(ctx context.Context, stream string, from, to int64, why findings.SealResult) error
 }
@@ -88,8 +92,8 @@ type Sealer interface {
 type sealStream interface {
 	// window returns the next window to seal; nil: none.
 	window(ctx context.Context) (*findings.Window, error)
-	// seal compares a window, or a part of it, and seals it. ok is false if the window has to wait, or if only a part was compared:
-	// then the stream's next turn compares the next part.
+	// seal compares a window, or a part of it, and seals it. ok is false if the window has to wait, or if only a part was
+	// compared: then the stream's next turn compares the next part.
 	seal(ctx context.Context, w findings.Window) (sealing Sealing, ok bool, err error)
 	// memory returns the state of the stream.
 	memory() *sealMemory
@@ -105,7 +109,8 @@ type sealMemory struct {
 
 func (m *sealMemory) memory() *sealMemory { return m }
 
-// Run works until ctx ends (nil), all is sealed after Finish (nil), or something fails. It may be called again after an error.
+// Run works until ctx ends (nil), all is sealed after Finish (nil), or something fails. It may be called again after an
+// error.
 func (s *Seals) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		last := ingest.Finishing(s.Finish)
@@ -130,8 +135,8 @@ func (s *Seals) Run(ctx context.Context) error {
 	return nil
 }
 
-// step seals a window, or compares a part of it, in the next stream that has one. It reports whether there was one. With last, a window that
-// is not full waits for nothing.
+// step seals a window, or compares a part of it, in the next stream that has one. It reports whether there was one.
+// With last, a window that is not full waits for nothing.
 func (s *Seals) step(ctx context.Context, last bool) (bool, error) {
 	for range s.streams {
 		stream := s.streams[s.turn%len(s.streams)]
@@ -179,22 +184,29 @@ func (s *Seals) report(ctx context.Context, sealing Sealing) {
 			break
 		}
 		s.unseen = true
-		s.Logger.WarnContext(ctx, "the source does not show any more what was not verified yet; it is sealed without being compared",
+		s.Logger.WarnContext(ctx,
+			"the source does not show any more what was not verified yet; it is sealed without being compared",
 			"stream", sealing.Stream, "after", sealing.From, "up_to", sealing.To)
 	case sealing.Differences > sealing.Lacking:
-		s.Logger.ErrorContext(ctx, "what is stored differs from what the source shows; `indexer verify --repair` writes it again",
-			"stream", sealing.Stream, "after", sealing.From, "up_to", sealing.To, "differences", sealing.Differences, "first", sentences(sealing.First))
+		s.Logger.ErrorContext(ctx,
+			"what is stored differs from what the source shows; `indexer verify --repair` writes it again",
+			"stream", sealing.Stream, "after", sealing.From, "up_to", sealing.To, "differences", sealing.Differences, "first",
+			sentences(sealing.First))
 	case sealing.Lacking > 0 && !s.lacking: // mostly the same in all earlier windows, so logged once
 		s.lacking = true
-		s.Logger.WarnContext(ctx, "the source shows values where none is stored, as a participant does that was upgraded since; "+
-			"they are counted as differences, and `indexer verify --repair` writes them",
-			"stream", sealing.Stream, "after", sealing.From, "up_to", sealing.To, "differences", sealing.Differences, "first", sentences(sealing.First))
+		s.Logger.WarnContext(ctx,
+			"the source shows values where none is stored, as a participant does that was upgraded since; "+
+				"they are counted as differences, and `indexer verify --repair` writes them",
+			"stream", sealing.Stream, "after", sealing.From, "up_to", sealing.To, "differences", sealing.Differences, "first",
+			sentences(sealing.First))
 	}
 	if sealing.Rendered > 0 && !s.renders { // likewise
 		s.renders = true
-		s.Logger.InfoContext(ctx, "the source renders interface views otherwise than when they were stored, as a participant does that prefers another "+
+		s.Logger.InfoContext(ctx, "the source renders interface views otherwise than when they were stored, as a "+
+			"participant does that prefers another "+
 			"package since; that is no difference, and `indexer verify --repair` stores them as they are shown now",
-			"stream", sealing.Stream, "after", sealing.From, "up_to", sealing.To, "views", sealing.Rendered, "first", sentences(sealing.AsRendered))
+			"stream", sealing.Stream, "after", sealing.From, "up_to", sealing.To, "views", sealing.Rendered, "first",
+			sentences(sealing.AsRendered))
 	}
 	if s.Sealed != nil {
 		s.Sealed(sealing)
@@ -232,6 +244,8 @@ func (s *Seals) AddUpdates(source UpdateSource, database SealDatabase, sealer Se
 }
 
 // AddTransactions adds the transaction history.
-func (s *Seals) AddTransactions(source ingest.TransactionsSource, history TransactionsDatabase, database SealDatabase, sealer Sealer) {
-	s.streams = append(s.streams, &recordSeals{Seals: s, source: source, history: history, database: database, sealer: sealer})
+func (s *Seals) AddTransactions(source ingest.TransactionsSource, history TransactionsDatabase, database SealDatabase,
+	sealer Sealer) {
+	s.streams = append(s.streams, &recordSeals{Seals: s, source: source, history: history, database: database,
+		sealer: sealer})
 }

@@ -19,9 +19,9 @@ type snapshotSeals struct {
 	reading  *snapshotReading // nil: none is under way
 }
 
-// snapshotReading is how far a snapshot was compared. Each turn of the stream reads one page, so that the updates are not delayed,
-// and after an error it resumes there. No transaction is open in between: only a repair changes the rows, and SealSnapshot
-// detects that.
+// snapshotReading is how far a snapshot was compared. Each turn of the stream reads one page, so that the updates are
+// not delayed, and after an error it resumes there. No transaction is open in between: only a repair changes the rows,
+// and SealSnapshot detects that.
 type snapshotReading struct {
 	digest  findings.RowsDigest
 	sealing Sealing
@@ -62,11 +62,12 @@ func (s *snapshotSeals) seal(ctx context.Context, w findings.Window) (sealing Se
 	r := s.reading
 	err = s.compare(ctx, at, r)
 	if ingest.Lasting(err) {
-		// For example, some participants serve a snapshot with a reassignment in flight only until they are pruned. The updates must not
-		// wait for it.
+		// For example, some participants serve a snapshot with a reassignment in flight only until they are pruned. The
+		// updates must not wait for it.
 		if !s.refused {
 			s.refused = true
-			s.Logger.WarnContext(ctx, "the snapshot that is carried can't be read again, and is not sealed", "offset", int64(at), "error", err)
+			s.Logger.WarnContext(ctx, "the snapshot that is carried can't be read again, and is not sealed", "offset", int64(at),
+				"error", err)
 		}
 		s.reading = nil
 		return Sealing{}, false, nil
@@ -91,7 +92,10 @@ func (s *snapshotSeals) compare(ctx context.Context, at ledger.Offset, r *snapsh
 		}
 	}
 	c := r.sealing.Comparison
-	err := r.unseen.end(func(each func(string, findings.Difference) error) error { return s.database.CarriedAt(ctx, at, each) },
+	err := r.unseen.end(func(each func(string, findings.Difference) error) error {
+		return s.database.CarriedAt(ctx, at,
+			each)
+	},
 		func(_ string, extra findings.Difference) error { return c.Add(extra) })
 	if err != nil {
 		return err

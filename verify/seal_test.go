@@ -421,7 +421,8 @@ func TestLargeUpdatesMakeSmallWindows(t *testing.T) {
 	})
 }
 
-// Where one answer has all updates of a window, and they are large, the next windows have fewer, so that their answers are smaller.
+// Where one answer has all updates of a window, and they are large, the next windows have fewer, so that their answers
+// are smaller.
 func TestLargeUpdatesInOneAnswer(t *testing.T) {
 	scriptedSeals(t, 1512, func(t *testing.T, s *sealScript, wait func(time.Duration)) {
 		s.page, s.bytes = 2000, windowBytes/256

@@ -8,8 +8,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// A window that the service does not show is requested this often before it is sealed without a comparison: the service may only
-// be behind.
+// A window that the service does not show is requested this often before it is sealed without a comparison: the service
+// may only be behind.
 const hiddenTries = 3
 
 type recordSeals struct {
@@ -60,9 +60,10 @@ func (r *recordSeals) seal(ctx context.Context, w findings.Window) (Sealing, boo
 	return Sealing{Stream: findings.SealedTransactions, From: w.From, To: w.To, Comparison: c}, err == nil, err
 }
 
-// read reads the records of a window from the service, whose first one has the seq after first. None: the service does not show all of them after the
-// records that are stored before the window.
-func (r *recordSeals) read(ctx context.Context, first int64, w findings.Window) (records []ledger.Transaction, err error) {
+// read reads the records of a window from the service, whose first one has the seq after first. None: the service does
+// not show all of them after the records that are stored before the window.
+func (r *recordSeals) read(ctx context.Context, first int64,
+	w findings.Window) (records []ledger.Transaction, err error) {
 	known, err := r.history.TransactionsMarks(ctx, w.From)
 	if err != nil {
 		return nil, err

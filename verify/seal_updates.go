@@ -19,7 +19,8 @@ type updateSeals struct {
 	source   UpdateSource
 	database SealDatabase
 	sealer   Sealer
-	fit      int64 // updates of about windowBytes, at most those of a full one, by the window that was read last; 0: none was read yet
+	// updates of about windowBytes, at most those of a full one, by the window that was read last; 0: none was read yet
+	fit int64
 }
 
 func (u *updateSeals) window(ctx context.Context) (*findings.Window, error) {
@@ -42,10 +43,12 @@ func (u *updateSeals) seal(ctx context.Context, w findings.Window) (Sealing, boo
 		return Sealing{}, false, err
 	}
 	c, err := u.sealer.SealUpdates(ctx, page)
-	return Sealing{Stream: findings.SealedUpdates, From: int64(page.From), To: int64(page.To), Comparison: c}, err == nil, err
+	return Sealing{Stream: findings.SealedUpdates, From: int64(page.From), To: int64(page.To), Comparison: c}, err == nil,
+		err
 }
 
-// read reads a window as one page. A window that was not sealed before may end sooner, when it is full or has windowBytes.
+// read reads a window as one page. A window that was not sealed before may end sooner, when it is full or has
+// windowBytes.
 func (u *updateSeals) read(ctx context.Context, w findings.Window) (ledger.Page, error) {
 	whole := ledger.Page{From: ledger.Offset(w.From), To: ledger.Offset(w.From)}
 	for to := ledger.Offset(w.To); whole.To < to; {
@@ -55,7 +58,9 @@ func (u *updateSeals) read(ctx context.Context, w findings.Window) (ledger.Page,
 			return whole, fmt.Errorf("read the updates after offset %d up to %d again: %w", whole.To, to, err)
 		}
 		if page.From != whole.To || page.To <= page.From || page.To > to {
-			return whole, fmt.Errorf("read the updates after offset %d up to %d again: the page covers offsets after %d up to %d", whole.To, to, page.From, page.To)
+			return whole, fmt.Errorf(
+				"read the updates after offset %d up to %d again: the page covers offsets after %d up to %d", whole.To, to,
+				page.From, page.To)
 		}
 		u.spent(max(1, len(page.Updates)))
 		whole.To, whole.Bytes, whole.Updates = page.To, whole.Bytes+page.Bytes, append(whole.Updates, page.Updates...)
@@ -70,7 +75,8 @@ func (u *updateSeals) read(ctx context.Context, w findings.Window) (ledger.Page,
 }
 
 // sealUnseen seals a window that can't be compared.
-func (s *Seals) sealUnseen(ctx context.Context, sealer Sealer, stream string, w findings.Window, why findings.SealResult) (Sealing, bool, error) {
+func (s *Seals) sealUnseen(ctx context.Context, sealer Sealer, stream string, w findings.Window,
+	why findings.SealResult) (Sealing, bool, error) {
 	s.pace(ctx)
 	s.spent(int(s.size())) // the database has to read as much
 	err := sealer.SealUnseen(ctx, stream, w.From, w.To, why)

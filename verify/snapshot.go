@@ -12,10 +12,11 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// snapshot reads a whole snapshot of the participant, calls each with every page, and returns the number of entries. before is the
-// number of entries of the pages before. first is the first page, if it was read already.
+// snapshot reads a whole snapshot of the participant, calls each with every page, and returns the number of entries.
+// before is the number of entries of the pages before. first is the first page, if it was read already.
 func (u *Updates) snapshot(
-	ctx context.Context, step string, at ledger.Offset, first *ledger.SnapshotPage, each func(before int64, entries []ledger.ContractEntry) error,
+	ctx context.Context, step string, at ledger.Offset, first *ledger.SnapshotPage,
+	each func(before int64, entries []ledger.ContractEntry) error,
 ) (before int64, err error) {
 	for page := first; ; {
 		u.Progress(Progress{Step: step, Done: before})
@@ -38,8 +39,12 @@ func (u *Updates) snapshot(
 	}
 }
 
-func (u *Updates) snapshotPage(ctx context.Context, at ledger.Offset, token ledger.Token) (*ledger.SnapshotPage, error) {
-	page, err := askPatiently(ctx, u.Logger, func() (ledger.SnapshotPage, error) { return u.Source.ReadSnapshot(ctx, at, token) })
+func (u *Updates) snapshotPage(ctx context.Context, at ledger.Offset,
+	token ledger.Token) (*ledger.SnapshotPage, error) {
+	page, err := askPatiently(ctx, u.Logger, func() (ledger.SnapshotPage,
+		error) {
+		return u.Source.ReadSnapshot(ctx, at, token)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read the snapshot at offset %d: %w", at, err)
 	}
@@ -59,11 +64,13 @@ func (u *Updates) carried(ctx context.Context) error {
 		return err
 	}
 	if len(earlier) > 0 && earlier[0].Snapshot {
-		u.note("the snapshot at offset %d, which is carried: the scope was changed, and it is still of the earlier scope, or in part (`backfill history` reads it again)", at)
+		u.note("the snapshot at offset %d, which is carried: the scope was changed, and it is still of the earlier scope, "+
+			"or in part (`backfill history` reads it again)", at)
 		return nil
 	}
 	if at < u.pruned {
-		u.note("the snapshot at offset %d, which is carried: the participant has pruned it (`verify --offline` compares it with its digest, if it was sealed)", at)
+		u.note("the snapshot at offset %d, which is carried: the participant has pruned it (`verify --offline` compares it "+
+			"with its digest, if it was sealed)", at)
 		return nil
 	}
 	if begun.Pruned {
@@ -71,23 +78,24 @@ func (u *Updates) carried(ctx context.Context) error {
 	}
 	again := false
 	read := func(seen func(key string)) (err error) {
-		u.result.Carried, err = u.snapshot(ctx, "the snapshot that is carried", at, nil, func(before int64, entries []ledger.ContractEntry) error {
-			var keys []string
-			compare := func(found Found) error {
-				keys = keys[:0]
-				return u.Database.CompareCarried(ctx, at, before, entries, func(key string) { keys = append(keys, key) }, found)
-			}
-			var err error
-			if again {
-				err = compare(ignore)
-			} else {
-				_, err = u.compared(ctx, compare, func() error { return u.Repairer.RepairCarried(ctx, at, before, entries) })
-			}
-			for _, key := range keys {
-				seen(key)
-			}
-			return err
-		})
+		u.result.Carried, err = u.snapshot(ctx, "the snapshot that is carried", at, nil,
+			func(before int64, entries []ledger.ContractEntry) error {
+				var keys []string
+				compare := func(found Found) error {
+					keys = keys[:0]
+					return u.Database.CompareCarried(ctx, at, before, entries, func(key string) { keys = append(keys, key) }, found)
+				}
+				var err error
+				if again {
+					err = compare(ignore)
+				} else {
+					_, err = u.compared(ctx, compare, func() error { return u.Repairer.RepairCarried(ctx, at, before, entries) })
+				}
+				for _, key := range keys {
+					seen(key)
+				}
+				return err
+			})
 		again = true
 		return err
 	}
@@ -107,9 +115,9 @@ func (u *Updates) carried(ctx context.Context) error {
 	return extras(read, stored, func(_ string, d findings.Difference) error { return u.countRemaining(ctx, d) })
 }
 
-// carriedByPruning compares the rows that pruning made of what was active at the floor. They were made of events, so, as in active, it does not
-// compare what the participant's snapshot has in another form than its stream. It does not repair them, because only the snapshot could
-// replace them; what follows from them is repaired later.
+// carriedByPruning compares the rows that pruning made of what was active at the floor. They were made of events, so,
+// as in active, it does not compare what the participant's snapshot has in another form than its stream. It does not
+// repair them, because only the snapshot could replace them; what follows from them is repaired later.
 func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset) error {
 	if !u.Scope.Reassignments {
 		return nil // active says so
@@ -135,8 +143,8 @@ func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset) error 
 
 func ignore(findings.Difference) error { return nil }
 
-// active compares the active set with a snapshot. The active set follows from the facts, so a difference comes from facts that were
-// not read again: a repair reads these.
+// active compares the active set with a snapshot. The active set follows from the facts, so a difference comes from
+// facts that were not read again: a repair reads these.
 func (u *Updates) active(ctx context.Context) error {
 	earlier, err := u.Database.EarlierScope(ctx)
 	if err != nil {
@@ -230,8 +238,8 @@ func (u *Updates) countRemaining(ctx context.Context, d findings.Difference) err
 	return nil
 }
 
-// newestSnapshot returns the offset of the newest snapshot that can be compared. seldom: the source has snapshots at few offsets; else it
-// has one at every offset.
+// newestSnapshot returns the offset of the newest snapshot that can be compared. seldom: the source has snapshots at
+// few offsets; else it has one at every offset.
 func (u *Updates) newestSnapshot(ctx context.Context) (at ledger.Offset, seldom bool, err error) {
 	upTo := u.result.Bounds.Watermark
 	if u.end != nil {
@@ -244,9 +252,10 @@ func (u *Updates) newestSnapshot(ctx context.Context) (at ledger.Offset, seldom 
 // mostEnds is how often the ledger's end is asked for before the active set is compared at the watermark instead.
 const mostEnds = 10
 
-// beginActive chooses the offset at which the active set is compared: the ledger's end if the watermark reaches it, because some
-// participants serve a snapshot with reassignments in flight only there; else the watermark. The ledger's end may move soon, so
-// beginActive reads the first page there at once, and then waits for the watermark. It returns the page too.
+// beginActive chooses the offset at which the active set is compared: the ledger's end if the watermark reaches it,
+// because some participants serve a snapshot with reassignments in flight only there; else the watermark. The ledger's
+// end may move soon, so beginActive reads the first page there at once, and then waits for the watermark. It returns
+// the page too.
 func (u *Updates) beginActive(ctx context.Context) (at ledger.Offset, first *ledger.SnapshotPage, err error) {
 	refused := ledger.Offset(-1)
 	for try := 0; u.end != nil && try < mostEnds; try++ {
@@ -278,7 +287,8 @@ func (u *Updates) beginActive(ctx context.Context) (at ledger.Offset, first *led
 	return bounds.Watermark, nil, err
 }
 
-// reached waits until the watermark reaches an offset, and returns the offset; or the watermark, if it does not get there.
+// reached waits until the watermark reaches an offset, and returns the offset; or the watermark, if it does not get
+// there.
 func (u *Updates) reached(ctx context.Context, at ledger.Offset) (ledger.Offset, error) {
 	deadline := time.Now().Add(currentPatience)
 	for {

@@ -38,7 +38,8 @@ type UpdateDatabase interface {
 	ingest.StoredUpdates
 	// Bounds returns floors and watermark, as recorded. started is false if nothing was indexed.
 	Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error)
-	// FilledBelow returns the stored ranges below the history floor, in order: they were filled in and do not reach up to it yet.
+	// FilledBelow returns the stored ranges below the history floor, in order: they were filled in and do not reach up to
+	// it yet.
 	FilledBelow(ctx context.Context) ([]ledger.Range, error)
 
 	// EarlierScope returns what is stored in a scope that lacks something of the one in force, in order.
@@ -47,22 +48,24 @@ type UpdateDatabase interface {
 	// CompareCoverage compares the watermark with the ledger's end (nil: not known).
 	// holes are the ranges between the history floor and the watermark without a coverage row.
 	CompareCoverage(ctx context.Context, end *ledger.Offset, found Found) (holes []ledger.Range, err error)
-	// CompareDerived compares the tables that follow from the facts with the facts, and looks for facts outside of the coverage. It
-	// calls step with what it compares next.
+	// CompareDerived compares the tables that follow from the facts with the facts, and looks for facts outside of the
+	// coverage. It calls step with what it compares next.
 	CompareDerived(ctx context.Context, step func(what string), found Found) error
 
-	// CompareActive compares the contracts that are active at an offset, at most the watermark, with a page of the participant's
-	// snapshot there. It calls seen with a key of each entry that is stored as active.
-	CompareActive(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, seen func(key string), found Found) error
-	// ActiveAt calls each with the keys of all that is stored as active at an offset, in no order, and with the difference that
-	// such a row is if the participant has no entry for it.
+	// CompareActive compares the contracts that are active at an offset, at most the watermark, with a page of the
+	// participant's snapshot there. It calls seen with a key of each entry that is stored as active.
+	CompareActive(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, seen func(key string),
+		found Found) error
+	// ActiveAt calls each with the keys of all that is stored as active at an offset, in no order, and with the difference
+	// that such a row is if the participant has no entry for it.
 	ActiveAt(ctx context.Context, at ledger.Offset, each func(key string, extra findings.Difference) error) error
 
 	// FinishedSnapshot returns the carried snapshot; nil: indexing began without one.
 	FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error)
-	// CompareCarried compares the carried rows with a page of the snapshot that they came from; before is the number of entries of
-	// the pages before. It calls seen with a key of each entry that is stored.
-	CompareCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry, seen func(key string), found Found) error
+	// CompareCarried compares the carried rows with a page of the snapshot that they came from; before is the number of
+	// entries of the pages before. It calls seen with a key of each entry that is stored.
+	CompareCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry,
+		seen func(key string), found Found) error
 	// AnsweredLookups returns the next contracts after one, in the order of their ids, whose look-up was answered.
 	AnsweredLookups(ctx context.Context, after string, limit int) (contractIDs []string, err error)
 	// CompareLookup compares a looked-up contract.
@@ -72,11 +75,11 @@ type UpdateDatabase interface {
 	CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra findings.Difference) error) error
 }
 
-// UpdateRepairer writes again what differs. Each call is one transaction that excludes other writers of the stream. Every
-// call may be repeated.
+// UpdateRepairer writes again what differs. Each call is one transaction that excludes other writers of the stream.
+// Every call may be repeated.
 type UpdateRepairer interface {
-	// RepairCoverage lowers the watermark to the ledger's end if it is beyond. Holes stay: writing their updates closes them. No facts
-	// are removed.
+	// RepairCoverage lowers the watermark to the ledger's end if it is beyond. Holes stay: writing their updates closes
+	// them. No facts are removed.
 	RepairCoverage(ctx context.Context, end *ledger.Offset) error
 	// RepairUpdates makes the facts of a page's range those of the page, and covers the range. Derived rows stay.
 	RepairUpdates(ctx context.Context, scope ledger.Scope, page ledger.Page) error

@@ -45,8 +45,8 @@ func (s *suspects) ranges() (ranges []ledger.Range) {
 	return ranges
 }
 
-// rereadSuspects reads the updates at suspect offsets again, between history floor and watermark, as far as the participant still serves
-// them. For offsets at or below the floor it compares the carried snapshot.
+// rereadSuspects reads the updates at suspect offsets again, between history floor and watermark, as far as the
+// participant still serves them. For offsets at or below the floor it compares the carried snapshot.
 func (u *Updates) rereadSuspects(ctx context.Context, s *suspects) error {
 	carried := false
 	for _, r := range s.ranges() {

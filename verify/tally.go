@@ -14,8 +14,8 @@ const tallyBuckets = 1 << 16
 // suspectKeys limits the keys that are held in memory while the buckets that differ are compared.
 const suspectKeys = 1 << 20
 
-// tally compares two sets of any size in constant memory. It adds the hashes of one set's keys by bucket, and subtracts those of
-// the other: a bucket whose sum is not zero has a key that is in one set only.
+// tally compares two sets of any size in constant memory. It adds the hashes of one set's keys by bucket, and subtracts
+// those of the other: a bucket whose sum is not zero has a key that is in one set only.
 type tally struct {
 	buckets [tallyBuckets]tallyBucket
 }
@@ -27,7 +27,8 @@ type tallyBucket struct {
 
 func hashOf(key string) (bucket int, low, high uint64) {
 	sum := sha256.Sum256([]byte(key))
-	return int(binary.LittleEndian.Uint16(sum[16:])), binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:])
+	return int(binary.LittleEndian.Uint16(sum[16:])), binary.LittleEndian.Uint64(sum[:]),
+		binary.LittleEndian.Uint64(sum[8:])
 }
 
 func (t *tally) add(key string) {
@@ -63,9 +64,9 @@ func (t *tally) differing() []map[int]bool {
 	return groups
 }
 
-// unseen finds the stored rows without a counterpart in a source. The first pass reads the source, then what is stored, and tallies the
-// keys of both. Each group of buckets that differ takes one more such pass. Both sides must stay the same meanwhile. A pass may resume
-// after an error.
+// unseen finds the stored rows without a counterpart in a source. The first pass reads the source, then what is stored,
+// and tallies the keys of both. Each group of buckets that differ takes one more such pass. Both sides must stay the
+// same meanwhile. A pass may resume after an error.
 type unseen struct {
 	keys   *tally             // nil: the first pass is over
 	groups []map[int]bool     // those that are left; the first is that of this pass
@@ -86,9 +87,10 @@ func (u *unseen) see(key string) {
 	}
 }
 
-// end ends a pass, after the source was read to its end. stored must call its argument with the key of each stored row; found is called for
-// the rows in the current group of buckets whose key was not seen.
-func (u *unseen) end(stored func(each func(key string, extra findings.Difference) error) error, found func(key string, extra findings.Difference) error) error {
+// end ends a pass, after the source was read to its end. stored must call its argument with the key of each stored row;
+// found is called for the rows in the current group of buckets whose key was not seen.
+func (u *unseen) end(stored func(each func(key string, extra findings.Difference) error) error,
+	found func(key string, extra findings.Difference) error) error {
 	if u.keys != nil {
 		rest := *u.keys
 		if err := stored(func(key string, _ findings.Difference) error { rest.subtract(key); return nil }); err != nil {
@@ -111,8 +113,8 @@ func (u *unseen) end(stored func(each func(key string, extra findings.Difference
 	return nil
 }
 
-// extras finds the stored rows without a counterpart in the source. read reads the source and calls seen with the key of each entry
-// that is stored; stored reads what is stored.
+// extras finds the stored rows without a counterpart in the source. read reads the source and calls seen with the key
+// of each entry that is stored; stored reads what is stored.
 func extras(
 	read func(seen func(key string)) error, stored func(each func(key string, extra findings.Difference) error) error,
 	found func(key string, extra findings.Difference) error,

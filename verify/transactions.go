@@ -13,9 +13,9 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Transactions verifies the stored transaction history: its tables with one another, and the n-th record of the shown generation with
-// the n-th record of the service. It may run beside the daemon, while both grow. A repair reads the whole history into another
-// generation, which then replaces the shown one.
+// Transactions verifies the stored transaction history: its tables with one another, and the n-th record of the shown
+// generation with the n-th record of the service. It may run beside the daemon, while both grow. A repair reads the
+// whole history into another generation, which then replaces the shown one.
 type Transactions struct {
 	Source   ingest.TransactionsSource // nil: only the tables are compared with one another
 	Database TransactionsDatabase
@@ -48,13 +48,14 @@ type TransactionsResult struct {
 }
 
 // errTransactionsChanged is the error for a service that changed while it was read.
-var errTransactionsChanged = errors.New("the service of the transaction history served other records in the same place than before: it changed while it was read; verify again")
+var errTransactionsChanged = errors.New("the service of the transaction history served other records in the same " +
+	"place than before: it changed while it was read; verify again")
 
-// Run compares, and repairs if there is a Repairer. It passes each difference to Found. The result says what was compared, also if
-// an error ended the comparison.
+// Run compares, and repairs if there is a Repairer. It passes each difference to Found. The result says what was
+// compared, also if an error ended the comparison.
 //
-// Errors: ledger.ErrNotOffered if the service has no history; everything else was compared then. A *ledger.Problem if the service
-// belongs to another network, or can't be used for a repair.
+// Errors: ledger.ErrNotOffered if the service has no history; everything else was compared then. A *ledger.Problem if
+// the service belongs to another network, or can't be used for a repair.
 func (h *Transactions) Run(ctx context.Context) (TransactionsResult, error) {
 	err := h.run(ctx)
 	return h.result, err
@@ -81,7 +82,8 @@ func (h *Transactions) run(ctx context.Context) error {
 	case inRecords > 0 && h.lacking:
 		return &ledger.Problem{
 			What: "the service of the transaction history has fewer records than are stored, so that repairing from it would lose some",
-			Do:   "repair with a Scan that has all of them (--scan-url), or wait until this one has; where they are really gone, `indexer run` notices",
+			Do: "repair with a Scan that has all of them (--scan-url), or wait until this one has; where they are really " +
+				"gone, `indexer run` notices",
 		}
 	case inRecords > 0: // reading the records again computes the balances again too
 		if err = h.readAgain(ctx); err == nil {
@@ -109,7 +111,10 @@ func (h *Transactions) ask(ctx context.Context) error {
 	if h.Source == nil {
 		return nil
 	}
-	service, err := askPatiently(ctx, h.Logger, func() (ledger.TransactionsService, error) { return h.Source.Describe(ctx) })
+	service, err := askPatiently(ctx, h.Logger, func() (ledger.TransactionsService,
+		error) {
+		return h.Source.Describe(ctx)
+	})
 	if err != nil {
 		return err
 	}
@@ -158,8 +163,9 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 	}
 	if network != "" && h.networkID != "" && network != h.networkID {
 		return &ledger.Problem{
-			What: fmt.Sprintf("the database holds the transaction history of the network that %s operates, but the Scan URL leads to the one that %s operates", network, h.networkID),
-			Do:   "correct --scan-url or --database-url",
+			What: fmt.Sprintf("the database holds the transaction history of the network that %s operates, but the Scan URL "+
+				"leads to the one that %s operates", network, h.networkID),
+			Do: "correct --scan-url or --database-url",
 		}
 	}
 	if standing.Rereading() {
@@ -206,7 +212,8 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 }
 
 // next returns the next records; none at the end.
-func (h *Transactions) next(ctx context.Context, pages *ingest.TransactionPages) (records []ledger.Transaction, err error) {
+func (h *Transactions) next(ctx context.Context,
+	pages *ingest.TransactionPages) (records []ledger.Transaction, err error) {
 	err = Patiently(ctx, h.Logger, func() error {
 		for again := range 2 {
 			page, err := pages.Next(ctx, false)
@@ -232,7 +239,8 @@ func (h *Transactions) next(ctx context.Context, pages *ingest.TransactionPages)
 }
 
 // comparePage compares records with what is stored after a seq. other reports that the service has another order.
-func (h *Transactions) comparePage(ctx context.Context, after int64, records []ledger.Transaction, found Found) (other bool, err error) {
+func (h *Transactions) comparePage(ctx context.Context, after int64, records []ledger.Transaction,
+	found Found) (other bool, err error) {
 	others := 0
 	err = h.Database.CompareRecords(ctx, after, records, func(d findings.Difference) error {
 		if d.Relation == "transactions" && d.Column == "event_id" {
@@ -263,17 +271,18 @@ func (h *Transactions) readAgain(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	tries := 0
-	loop := ingest.Transactions{Source: h.Source, Sink: h.Repairer, UntilCurrent: true, Logger: h.Logger, Watch: ingest.TransactionsWatch{
-		Committed: func(at ledger.TransactionsPosition, _ int) {
-			tries = 0
-			h.Progress(Progress{Step: "reading the transaction history again", Done: at.Records()})
-		},
-		Retrying: func(err error, _ time.Duration) {
-			if tries++; tries >= mostTries {
-				cancel(err)
-			}
-		},
-	}}
+	loop := ingest.Transactions{Source: h.Source, Sink: h.Repairer, UntilCurrent: true, Logger: h.Logger,
+		Watch: ingest.TransactionsWatch{
+			Committed: func(at ledger.TransactionsPosition, _ int) {
+				tries = 0
+				h.Progress(Progress{Step: "reading the transaction history again", Done: at.Records()})
+			},
+			Retrying: func(err error, _ time.Duration) {
+				if tries++; tries >= mostTries {
+					cancel(err)
+				}
+			},
+		}}
 	if err := loop.Run(ctx); err != nil {
 		return err
 	}

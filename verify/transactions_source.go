@@ -11,15 +11,16 @@ import (
 type TransactionsDatabase interface {
 	// TransactionsStanding returns the position of the stored history, and its network; empty: not known.
 	TransactionsStanding(ctx context.Context) (at ledger.TransactionsPosition, networkID string, err error)
-	// Derivable returns the seq after which the shown records can be compared with their source: those up to there follow from updates that were
-	// pruned.
+	// Derivable returns the seq after which the shown records can be compared with their source: those up to there follow
+	// from updates that were pruned.
 	Derivable(ctx context.Context) (after int64, err error)
-	// TransactionsMarks returns the last records up to a seq of the shown generation, the oldest first: enough to read after them. Those that Derivable
-	// leaves out are none of them.
+	// TransactionsMarks returns the last records up to a seq of the shown generation, the oldest first: enough to read
+	// after them. Those that Derivable leaves out are none of them.
 	TransactionsMarks(ctx context.Context, upTo int64) ([]ledger.TransactionsMark, error)
 	// CompareRecords compares the rows with the seqs after one with consecutive records.
 	CompareRecords(ctx context.Context, after int64, records []ledger.Transaction, found Found) error
-	// ComparePosition compares the tables of records with the position and with one another. It calls step with what it compares next.
+	// ComparePosition compares the tables of records with the position and with one another. It calls step with what it
+	// compares next.
 	ComparePosition(ctx context.Context, step func(what string), found Found) error
 	// CompareBalances compares the tables that follow from the records with the records.
 	CompareBalances(ctx context.Context, step func(what string), found Found) error

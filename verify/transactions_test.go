@@ -191,7 +191,8 @@ func TestTheHistoryIsVerifiedAndReadAgain(t *testing.T) {
 	}
 }
 
-// A service with another order is distinguished from damage: every record of its page differs. A repair reads it as it is.
+// A service with another order is distinguished from damage: every record of its page differs. A repair reads it as it
+// is.
 func TestAnotherOrderIsVerified(t *testing.T) {
 	t.Parallel()
 	h := newServedTransactions(t, 100, sandbox.ScanOptions{})

@@ -28,16 +28,16 @@ type Progress struct {
 	Done, Of int64  // in offsets, entries or records; Of is 0 if it is not known
 }
 
-// Updates verifies what is stored of a participant's updates. It may run beside the daemon, while the ledger grows: it compares
-// what was stored when it began.
+// Updates verifies what is stored of a participant's updates. It may run beside the daemon, while the ledger grows: it
+// compares what was stored when it began.
 type Updates struct {
 	Source    UpdateSource
 	Database  UpdateDatabase
 	Repairer  UpdateRepairer // nil: nothing is written
 	Scope     ledger.Scope
 	Selection Selection
-	// Stretches returns approximately the parts of a range in which there are updates, in order. Random offsets are picked in these. nil:
-	// updates are everywhere.
+	// Stretches returns approximately the parts of a range in which there are updates, in order. Random offsets are picked
+	// in these. nil: updates are everywhere.
 	Stretches func(ctx context.Context, r ledger.Range) ([]ledger.Range, error)
 	Found     Found
 	Progress  func(Progress)
@@ -50,7 +50,8 @@ type Updates struct {
 	carriedRead  bool
 	carriedWhole bool // what pruning kept here is what the participant shows there
 
-	refreshed suspects // where interface views are rendered otherwise: a repair stores them so, and what follows from them differs then
+	// where interface views are rendered otherwise: a repair stores them so, and what follows from them differs then
+	refreshed suspects
 
 	undecided bool  // a note says that a fork can't be ruled out
 	changes   int64 // of the source when a fork was last looked for
@@ -68,23 +69,26 @@ type UpdatesResult struct {
 	Remaining int64         `json:"-"`                   // differences that a repair has left
 	Seed      uint64        `json:"seed,omitempty"`      // of the random offsets that were read; 0: none were
 	Notes     []string      `json:"-"`                   // what was not compared, and why
-	Compared  bool          `json:"-"`                   // at least one answer of the source was compared, an empty one included
+	// at least one answer of the source was compared, an empty one included
+	Compared bool `json:"-"`
 }
 
 // currentPatience is how long the watermark is waited for, so that the active set can be compared at the ledger's end.
 const currentPatience = 10 * time.Second
 
 func errUnstarted() error {
-	return &ledger.Problem{What: "nothing has been indexed into the database yet, so there is nothing to verify", Do: "let the indexer, or a backfill, begin"}
+	return &ledger.Problem{What: "nothing has been indexed into the database yet, so there is nothing to verify",
+		Do: "let the indexer, or a backfill, begin"}
 }
 
-// Run compares, and repairs if there is a Repairer. It passes each difference to Found. The result says what was compared, also if
-// an error ended the comparison.
+// Run compares, and repairs if there is a Repairer. It passes each difference to Found. The result says what was
+// compared, also if an error ended the comparison.
 func (u *Updates) Run(ctx context.Context) (UpdatesResult, error) {
 	u.Source = &inRanges{UpdateSource: u.Source, logger: u.Logger}
 	err := u.run(ctx)
 	if bounds, _, asked := u.Database.Bounds(ctx); asked == nil && bounds.Watermark < u.result.Bounds.Watermark {
-		reset := fmt.Errorf("the database was reset to offset %d while it was verified, and what it lost seemed to be missing: verify again", bounds.Watermark)
+		reset := fmt.Errorf("the database was reset to offset %d while it was verified, and what it lost seemed to be "+
+			"missing: verify again", bounds.Watermark)
 		err = errors.Join(reset, err)
 	}
 	return u.result, err
@@ -140,8 +144,8 @@ func (u *Updates) run(ctx context.Context) error {
 	return u.active(ctx)
 }
 
-// ask asks the participant which offsets it serves. It reads the watermark first: if that is beyond the ledger's end, no daemon has
-// moved it meanwhile.
+// ask asks the participant which offsets it serves. It reads the watermark first: if that is beyond the ledger's end,
+// no daemon has moved it meanwhile.
 func (u *Updates) ask(ctx context.Context) error {
 	claimed, started, err := u.Database.Bounds(ctx)
 	if err != nil {
@@ -155,7 +159,8 @@ func (u *Updates) ask(ctx context.Context) error {
 	return err
 }
 
-// coverage compares the watermark with the ledger's end, and looks for holes. certain says that the watermark is right now.
+// coverage compares the watermark with the ledger's end, and looks for holes. certain says that the watermark is right
+// now.
 func (u *Updates) coverage(ctx context.Context) (holes []ledger.Range, certain bool, err error) {
 	u.Progress(Progress{Step: "coverage, checkpoint and floors"})
 	differences, err := u.compared(ctx, func(found Found) (err error) {
@@ -166,7 +171,8 @@ func (u *Updates) coverage(ctx context.Context) (holes []ledger.Range, certain b
 }
 
 // compared compares, repairs what differs or is rendered otherwise, and compares again.
-func (u *Updates) compared(ctx context.Context, compare func(Found) error, repair func() error) (differences int64, err error) {
+func (u *Updates) compared(ctx context.Context, compare func(Found) error,
+	repair func() error) (differences int64, err error) {
 	rendered := false
 	err = compare(func(d findings.Difference) error {
 		if d.Rendering == nil {
@@ -183,7 +189,8 @@ func (u *Updates) compared(ctx context.Context, compare func(Found) error, repai
 	return differences, u.repaired(ctx, compare, repair)
 }
 
-// repaired repairs what differs, and compares again. Holes in the coverage do not count as left: a later step closes them.
+// repaired repairs what differs, and compares again. Holes in the coverage do not count as left: a later step closes
+// them.
 func (u *Updates) repaired(ctx context.Context, compare func(Found) error, repair func() error) error {
 	if err := repairPatiently(ctx, u.Logger, repair); err != nil {
 		return fmt.Errorf("repair: %w", err)
@@ -202,7 +209,8 @@ func (u *Updates) selected(ctx context.Context) error {
 	if s.From != nil && *s.From > bounds.Watermark || s.To != nil && *s.To < bounds.Floor {
 		return &ledger.Problem{
 			What: "no updates are stored in the range that is to be read again",
-			Do:   fmt.Sprintf("choose --from and --to between the history floor, %d, and the watermark, %d", bounds.Floor, bounds.Watermark),
+			Do: fmt.Sprintf("choose --from and --to between the history floor, %d, and the watermark, %d", bounds.Floor,
+				bounds.Watermark),
 		}
 	}
 	wanted := ledger.Range{From: bounds.Floor, To: bounds.Watermark}
@@ -242,7 +250,8 @@ func (u *Updates) selected(ctx context.Context) error {
 // stillServed returns the part of a range that the participant still serves, and adds a note about the rest.
 func (u *Updates) stillServed(what string, r ledger.Range) ledger.Range {
 	if u.pruned > r.From && r.From < r.To {
-		u.note("%s after offset %d up to %d: the participant has pruned them (`verify --offline` compares them with the digests of sealed windows)",
+		u.note("%s after offset %d up to %d: the participant has pruned them (`verify --offline` compares them with the "+
+			"digests of sealed windows)",
 			what, r.From, min(u.pruned, r.To))
 		r.From = u.pruned
 	}
@@ -312,7 +321,8 @@ func (s stretches) pick(random *rand.Rand) ledger.Offset {
 }
 
 // readRange reads a range again, page by page, and compares it. It calls after, if not nil, with each page.
-func (u *Updates) readRange(ctx context.Context, step string, r ledger.Range, after func(context.Context, ledger.Page) error) error {
+func (u *Updates) readRange(ctx context.Context, step string, r ledger.Range,
+	after func(context.Context, ledger.Page) error) error {
 	for at := r.From; at < r.To; {
 		u.Progress(Progress{Step: step, Done: int64(at - r.From), Of: int64(r.To - r.From)})
 		page, err := u.compareWindow(ctx, ledger.Range{From: at, To: r.To})
@@ -342,7 +352,8 @@ func (u *Updates) compareWindow(ctx context.Context, r ledger.Range) (page ledge
 		return page, fmt.Errorf("read the updates after offset %d up to %d: %w", r.From, r.To, err)
 	}
 	if page.From != r.From || page.To <= r.From || page.To > r.To {
-		return page, fmt.Errorf("read the updates after offset %d up to %d: the page covers offsets after %d up to %d", r.From, r.To, page.From, page.To)
+		return page, fmt.Errorf("read the updates after offset %d up to %d: the page covers offsets after %d up to %d",
+			r.From, r.To, page.From, page.To)
 	}
 	if err := u.sameLedger(ctx); err != nil {
 		return page, err
@@ -355,9 +366,10 @@ func (u *Updates) compareWindow(ctx context.Context, r ledger.Range) (page ledge
 	return page, err
 }
 
-// derived compares the tables that follow from the facts. If facts or dictionary rows turn out to be missing or altered, it reads
-// their updates again before the repair, and so it does for rows that follow from nothing, where not everything was read again. Derived rows
-// without facts may be all that is left of facts that were pruned, here or by the participant: then it does not repair.
+// derived compares the tables that follow from the facts. If facts or dictionary rows turn out to be missing or
+// altered, it reads their updates again before the repair, and so it does for rows that follow from nothing, where not
+// everything was read again. Derived rows without facts may be all that is left of facts that were pruned, here or by
+// the participant: then it does not repair.
 func (u *Updates) derived(ctx context.Context) error {
 	step := func(what string) { u.Progress(Progress{Step: what}) }
 	compare := func(found Found) error { return u.Database.CompareDerived(ctx, step, found) }
@@ -385,11 +397,13 @@ func (u *Updates) derived(ctx context.Context) error {
 		case name && d.Kind != findings.Extra, d.Relation == "updates" && d.Kind == findings.Missing:
 			named = named || name
 			doubtful.add(d.Offset)
-		case d.Kind == findings.Extra && remnant(d) && pruned == 0 && !u.Selection.All: // what it follows from may be lost, and was not read again
+		// what it follows from may be lost, and was not read again
+		case d.Kind == findings.Extra && remnant(d) && pruned == 0 && !u.Selection.All:
 			unread = true
 			doubtful.add(d.Offset)
 			doubtful.add(d.Since)
-		case d.Relation == "updates" && d.Offset > u.result.Bounds.Watermark && d.Offset <= u.pruned && (beyond == 0 || d.Offset < beyond):
+		case d.Relation == "updates" && d.Offset > u.result.Bounds.Watermark && d.Offset <= u.pruned &&
+			(beyond == 0 || d.Offset < beyond):
 			beyond = d.Offset
 		}
 		return u.Found(d)
@@ -399,8 +413,10 @@ func (u *Updates) derived(ctx context.Context) error {
 	}
 	if beyond > 0 {
 		return &ledger.Problem{
-			What: fmt.Sprintf("the update at offset %d is stored although the database claims to hold nothing after offset %d, and the participant has "+
-				"pruned its ledger up to offset %d: what is stored there can't be read again, so it is not removed", beyond, u.result.Bounds.Watermark, u.pruned),
+			What: fmt.Sprintf("the update at offset %d is stored although the database claims to hold nothing after offset "+
+				"%d, and the participant has "+
+				"pruned its ledger up to offset %d: what is stored there can't be read again, so it is not removed", beyond,
+				u.result.Bounds.Watermark, u.pruned),
 			Do: "restore the checkpoint and the coverage of the updates from a backup of the database, or index into a new database",
 		}
 	}
@@ -414,8 +430,10 @@ func (u *Updates) derived(ctx context.Context) error {
 	}
 	return u.repaired(ctx, compare, func() error {
 		if remnants {
-			u.note("what follows from the facts was not repaired: rows of contracts stand without the facts that they follow from, which may be lost "+
-				"where they were pruned, up to offset %d (`verify --all` compares what was kept with what the participant shows there; `verify --offline` names "+
+			u.note("what follows from the facts was not repaired: rows of contracts stand without the facts that they follow "+
+				"from, which may be lost "+
+				"where they were pruned, up to offset %d (`verify --all` compares what was kept with what the participant shows "+
+				"there; `verify --offline` names "+
 				"damaged windows; restore a backup of the database)", pruned)
 			return nil
 		}
@@ -424,14 +442,16 @@ func (u *Updates) derived(ctx context.Context) error {
 		}
 		err := u.Repairer.RepairDerived(ctx, step)
 		if err == nil && lost { // had they stayed, `backfill history` would find them in the way
-			u.note("rows of contracts whose creation is not stored were removed: it may have been lost of the carried snapshot, which is still of the earlier scope " +
-				"and was not compared; run `backfill history`, which reads the snapshot again and brings back what was active there")
+			u.note("rows of contracts whose creation is not stored were removed: it may have been lost of the carried " +
+				"snapshot, which is still of the earlier scope and was not compared; run `backfill history`, which reads the " +
+				"snapshot again and brings back what was active there")
 		}
 		return err
 	})
 }
 
-// prunedTo returns the offset up to which facts that are lost can't be read again, because they were pruned; 0: there are none.
+// prunedTo returns the offset up to which facts that are lost can't be read again, because they were pruned; 0: there
+// are none.
 func (u *Updates) prunedTo(ctx context.Context) (ledger.Offset, error) {
 	begun, err := u.Database.FinishedSnapshot(ctx)
 	switch {

@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }
 
-// scripted is a participant and a database in which a range of offsets and some contracts are what they should be, and the
-// rest is not. Repairs are done unless they are refused.
+// scripted is a participant and a database in which a range of offsets and some contracts are what they should be, and
+// the rest is not. Repairs are done unless they are refused.
 type scripted struct {
 	earlier     []ledger.EarlierRange
 	bounds      ledger.Bounds
@@ -440,7 +440,8 @@ func TestTheActiveSetIsRepairedFromTheFacts(t *testing.T) {
 	require.Len(t, result.Notes, 1)
 }
 
-// What the participant refuses at its end, and at the watermark, ends the verification. It is not asked for again and again.
+// What the participant refuses at its end, and at the watermark, ends the verification. It is not asked for again and
+// again.
 func TestARefusedSnapshotEndsTheVerification(t *testing.T) {
 	t.Parallel()
 	s := newScripted()
@@ -476,7 +477,8 @@ func TestWhatMayBeLeftOfPrunedFactsStays(t *testing.T) {
 	require.Contains(t, result.Notes[len(result.Notes)-1], "were pruned, up to offset 50")
 }
 
-// A snapshot of an earlier scope is not compared, so it is said that what seems to follow from nothing may come back with it.
+// A snapshot of an earlier scope is not compared, so it is said that what seems to follow from nothing may come back
+// with it.
 func TestWhatASnapshotOfAnEarlierScopeMayHaveLost(t *testing.T) {
 	t.Parallel()
 	s := newScripted()
@@ -527,7 +529,8 @@ func requireProblem(t *testing.T, err error, parts ...string) {
 	}
 }
 
-// A participant that is restored while it is compared is not taken for the one that was indexed, and nothing is repaired from it.
+// A participant that is restored while it is compared is not taken for the one that was indexed, and nothing is
+// repaired from it.
 func TestAParticipantIsRestoredMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := newScripted()
@@ -605,7 +608,8 @@ func TestRangesWithNothingToCompare(t *testing.T) {
 	}
 }
 
-// Names and updates that the comparison of what follows shows to be wrong are read again, in order and neighbours together.
+// Names and updates that the comparison of what follows shows to be wrong are read again, in order and neighbours
+// together.
 func TestWhatIsSuspectIsReadAgain(t *testing.T) {
 	t.Parallel()
 	s := newScripted()
@@ -629,7 +633,8 @@ func TestWhatIsSuspectIsReadAgain(t *testing.T) {
 	require.True(t, many.more)
 }
 
-// A row that follows from nothing may be all that is left of an event that is lost: what it followed from is read again before it goes.
+// A row that follows from nothing may be all that is left of an event that is lost: what it followed from is read again
+// before it goes.
 func TestWhatARowFollowsFromIsReadAgainBeforeItGoes(t *testing.T) {
 	t.Parallel()
 	extra := func(relation string, at ledger.Offset) findings.Difference {

@@ -44,10 +44,12 @@ func printFilled(out io.Writer, filled ingest.Filled, err error) error {
 
 // report returns the result of a history backfill as a sentence.
 func report(filled ingest.Filled) string {
-	text := fmt.Sprintf("filled in %d updates after offset %d up to %d", filled.Updates, filled.Range.From, filled.Range.To)
+	text := fmt.Sprintf("filled in %d updates after offset %d up to %d", filled.Updates, filled.Range.From,
+		filled.Range.To)
 	switch {
 	case filled.Changed > 0:
-		text = fmt.Sprintf("filled in %d offsets, with %d updates, in the scope that was changed", filled.Changed, filled.Updates)
+		text = fmt.Sprintf("filled in %d offsets, with %d updates, in the scope that was changed", filled.Changed,
+			filled.Updates)
 	case filled.Range.From >= filled.Range.To:
 		text = "there was no history to fill in"
 	}

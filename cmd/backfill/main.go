@@ -1,5 +1,5 @@
-// Command backfill runs one-shot jobs against a database: seeding it from a snapshot of the active contracts, and filling
-// in the history below where indexing began.
+// Command backfill runs one-shot jobs against a database: seeding it from a snapshot of the active contracts, and
+// filling in the history below where indexing began.
 package main
 
 import (
@@ -32,7 +32,8 @@ type grammar struct {
 }
 
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
-	return config.Execute(ctx, "backfill", "Seeds a database from a snapshot of the active contracts, and fills in the history from before.",
+	return config.Execute(ctx, "backfill", "Seeds a database from a snapshot of the active contracts, and fills in the "+
+		"history from before.",
 		&grammar{}, args, environ, stdout, stderr)
 }
 
@@ -49,7 +50,8 @@ func (c *snapshotCommand) Run(ctx context.Context, logger *slog.Logger, out conf
 // printSeeded prints how far a snapshot is stored; next is the command that continues.
 func printSeeded(out io.Writer, stored ledger.SnapshotProgress, err error, next string) error {
 	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("stopped with %d entries of the snapshot stored; run the same command again to continue", stored.Entries)
+		return fmt.Errorf("stopped with %d entries of the snapshot stored; run the same command again to continue",
+			stored.Entries)
 	}
 	if err != nil {
 		return err
@@ -58,6 +60,7 @@ func printSeeded(out io.Writer, stored ledger.SnapshotProgress, err error, next 
 		fmt.Fprintf(out, "the snapshot at offset %d was stored before; `%s` continues from there\n", stored.At, next)
 		return nil
 	}
-	fmt.Fprintf(out, "stored %d entries of the snapshot at offset %d; `%s` continues from there\n", stored.Entries, stored.At, next)
+	fmt.Fprintf(out, "stored %d entries of the snapshot at offset %d; `%s` continues from there\n", stored.Entries,
+		stored.At, next)
 	return nil
 }

@@ -23,15 +23,18 @@ func (*networkSnapshotCommand) Logged() {}
 
 func (*networkSnapshotCommand) Help() string {
 	return "Seeds the schemas of a network from a snapshot that the Scan service took, the newest one up to --at-offset. " +
-		"Reading it takes about a request for each contract. `indexer run --scan-history=updates` continues from there. With --files it reads " +
-		"all updates from the service's bulk files instead, from the beginning of the history on, which takes no request for any of them; with " +
-		"--active-only it seeds from a snapshot in these files, and reads the updates in them only to find the creations."
+		"Reading it takes about a request for each contract. `indexer run --scan-history=updates` continues from there. " +
+		"With --files it reads all updates from the service's bulk files instead, from the beginning of the history on, " +
+		"which takes no request for any of them; with --active-only it seeds from a snapshot in these files, and reads the " +
+		"updates in them only to find the creations."
 }
 
-func (c *networkSnapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
+func (c *networkSnapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output,
+	bar *terminal.Bar) error {
 	c.Show = bar.Show
 	if c.ActiveOnly && c.Files.Files == "" {
-		return &config.UsageError{Err: errors.New("--active-only is for bulk files: give --files, or leave it out to seed from a snapshot of the service")}
+		return &config.UsageError{Err: errors.New("--active-only is for bulk files: give --files, or leave it out to seed " +
+			"from a snapshot of the service")}
 	}
 	if c.Files.Files != "" && !c.ActiveOnly {
 		loaded, err := app.RunNetworkFiles(ctx, c.NetworkBackfill, logger)
@@ -41,7 +44,8 @@ func (c *networkSnapshotCommand) Run(ctx context.Context, logger *slog.Logger, o
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "stored %d updates from the bulk files, which end at offset %d; events are complete up to offset %d, where `indexer run --scan-history=updates` continues\n",
+		fmt.Fprintf(out, "stored %d updates from the bulk files, which end at offset %d; events are complete up to offset "+
+			"%d, where `indexer run --scan-history=updates` continues\n",
 			loaded.Updates, loaded.End, loaded.Watermark)
 		return nil
 	}
@@ -54,12 +58,13 @@ type networkHistoryCommand struct{ app.NetworkFill }
 func (*networkHistoryCommand) Logged() {}
 
 func (*networkHistoryCommand) Help() string {
-	return "Reads the updates of a network from before indexing began and stores those that are missing. It can be stopped and started " +
-		"at any time, with any ranges, while the indexer runs or not. When the updates are stored from the beginning on, the active " +
-		"contracts are known at every offset."
+	return "Reads the updates of a network from before indexing began and stores those that are missing. It can be " +
+		"stopped and started at any time, with any ranges, while the indexer runs or not. When the updates are stored from " +
+		"the beginning on, the active contracts are known at every offset."
 }
 
-func (c *networkHistoryCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
+func (c *networkHistoryCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output,
+	bar *terminal.Bar) error {
 	c.Show = bar.Show
 	filled, err := app.RunNetworkFill(ctx, c.NetworkFill, logger)
 	return printFilled(out, filled, err)

@@ -27,9 +27,10 @@ type grantCommand struct {
 }
 
 func (*grantCommand) Help() string {
-	return "Lets a role read what analysts read: the schema of --views-schema, typed views, and the schema of pqs enable, those that come later included. " +
-		"With --parties the database itself shows the role only what these parties may see, see docs/access.md. " +
-		"What was granted to the role before is replaced. The indexer may run meanwhile. Use the role that runs it, which owns the tables."
+	return "Lets a role read what analysts read: the schema of --views-schema, typed views, and the schema of pqs " +
+		"enable, those that come later included. With --parties the database itself shows the role only what these parties " +
+		"may see, see docs/access.md. What was granted to the role before is replaced. The indexer may run meanwhile. Use " +
+		"the role that runs it, which owns the tables."
 }
 
 func (c *grantCommand) Validate() error {
@@ -62,7 +63,8 @@ func (c *grantCommand) Run(ctx context.Context, db *store.Store, out config.Outp
 		fmt.Fprintf(out, "role %s sees everything\n", name)
 		return nil
 	}
-	fmt.Fprintf(out, "role %s sees what %s may see%s\n", name, printable(strings.Join(c.Parties, ", ")), historyText(c.WithTransactionHistory))
+	fmt.Fprintf(out, "role %s sees what %s may see%s\n", name, printable(strings.Join(c.Parties, ", ")),
+		historyText(c.WithTransactionHistory))
 	for _, party := range granted.Unknown {
 		fmt.Fprintf(out, "nothing that is stored names party %s yet: check the spelling\n", printable(party))
 	}
@@ -128,7 +130,8 @@ func (g *grantsReport) print(out io.Writer) error {
 		}
 		row(table, r.Role, r.GrantedAt.UTC().Format(time.RFC3339), sees)
 		if r.Unlimited != "" {
-			changed = append(changed, fmt.Sprintf("role %s was changed since: %s", pgx.Identifier{r.Role}.Sanitize(), r.Unlimited))
+			changed = append(changed, fmt.Sprintf("role %s was changed since: %s", pgx.Identifier{r.Role}.Sanitize(),
+				r.Unlimited))
 		}
 	}
 	if err := table.Flush(); err != nil {

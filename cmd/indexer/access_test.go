@@ -45,8 +45,8 @@ func as(t *testing.T, database, role, query string) (value string, err error) {
 	return value, err
 }
 
-// Roles are let read, limited, listed, and read nothing when it is taken away; what is made later they read too. Where nobody is limited,
-// no table has a policy.
+// Roles are let read, limited, listed, and read nothing when it is taken away; what is made later they read too. Where
+// nobody is limited, no table has a policy.
 func TestGrantAndRevoke(t *testing.T) {
 	t.Parallel()
 	slow.Long(t, "runs command after command")

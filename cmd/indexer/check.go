@@ -59,7 +59,8 @@ func (c *checkCommand) Run(ctx context.Context, parsed *kong.Context, out config
 	cfg := check.Config{
 		LedgerURL: c.Of.LedgerURL, LedgerAccess: c.Of.LedgerAccess,
 		ScanAgree: c.Of.ScanAgree, ScanAccess: c.Of.ScanAccess, ScanHistory: c.Of.Daemon.ScanHistory,
-		DatabaseURL: c.Of.DatabaseURL, Schemas: c.Of.Schemas.Domain(), Scope: c.Of.Scope.Domain(), Start: start, NoMigrate: c.Of.Daemon.Migrate != "auto",
+		DatabaseURL: c.Of.DatabaseURL, Schemas: c.Of.Schemas.Domain(), Scope: c.Of.Scope.Domain(), Start: start,
+		NoMigrate:   c.Of.Daemon.Migrate != "auto",
 		ChangeScope: c.Of.Daemon.ChangeScope,
 		Args:        args, BackfillArgs: backfillArgs,
 	}
@@ -74,7 +75,8 @@ func (c *checkCommand) Run(ctx context.Context, parsed *kong.Context, out config
 		return err
 	}
 	if report.Problems > 0 {
-		return &ledger.Problem{What: "the check found what keeps the indexer from running", Do: "do what stands beneath each problem, and run the check again"}
+		return &ledger.Problem{What: "the check found what keeps the indexer from running", Do: "do what stands beneath " +
+			"each problem, and run the check again"}
 	}
 	return nil
 }
@@ -86,9 +88,9 @@ func printReport(out config.Output, report check.Report, asJSON bool) error {
 	return writeReport(out, report)
 }
 
-// givenFlags returns the flags of the command line that another program accepts too, quoted for a shell. That program's flags are
-// the fields of a struct. It leaves out flags from the environment, which that program will see too; secrets are never on the
-// command line.
+// givenFlags returns the flags of the command line that another program accepts too, quoted for a shell. That program's
+// flags are the fields of a struct. It leaves out flags from the environment, which that program will see too; secrets
+// are never on the command line.
 func givenFlags(parsed *kong.Context, program any) (args []string, err error) {
 	other, err := kong.New(program)
 	if err != nil {
@@ -109,7 +111,8 @@ func givenFlags(parsed *kong.Context, program any) (args []string, err error) {
 	return args, nil
 }
 
-// flagWords returns a flag as written on a command line. Its value is in the same word, because it may begin with a dash.
+// flagWords returns a flag as written on a command line. Its value is in the same word, because it may begin with a
+// dash.
 func flagWords(flag *kong.Flag) []string {
 	switch value := flag.Target; value.Kind() {
 	case reflect.Bool:

@@ -106,7 +106,8 @@ func TestPartiesThatBeginWithADash(t *testing.T) {
 	require.Contains(t, report.Next[0], " --parties=-a::1220 ")
 }
 
-// The check takes every flag of run, with the same values and defaults, so that the flags of a daemon can be put behind it.
+// The check takes every flag of run, with the same values and defaults, so that the flags of a daemon can be put behind
+// it.
 func TestCheckTakesTheFlagsOfRun(t *testing.T) {
 	t.Parallel()
 	parser, err := kong.New(&grammar{}, kong.DefaultEnvars("INDEXER"))

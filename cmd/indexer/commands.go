@@ -64,7 +64,8 @@ func (c *healthcheckCommand) Run(ctx context.Context, out config.Output) error {
 	if err != nil {
 		return err
 	}
-	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request) // without a proxy, which is for the daemon's own requests
+	// without a proxy, which is for the daemon's own requests
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
 	if err != nil {
 		return fmt.Errorf("no indexer answers at --listen %s: start `indexer run`, or give the address that it listens on: %w", c.Listen, err)
 	}

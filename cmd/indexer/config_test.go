@@ -53,7 +53,8 @@ func TestConfigPrintsAFile(t *testing.T) {
 	require.Contains(t, stderr, "--config: open nowhere.yaml: no such file or directory")
 }
 
-// SIGHUP puts in force what can change, says what can't, and keeps the old configuration where the new one has an error.
+// SIGHUP puts in force what can change, says what can't, and keeps the old configuration where the new one has an
+// error.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	slow.Long(t, "runs the program")

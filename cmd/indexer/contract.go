@@ -71,18 +71,19 @@ type contractFacts struct {
 }
 
 type contractStored struct {
-	Address      string                   `json:"address"`
-	Watermark    *ledger.Offset           `json:"watermark"` // null: nothing was indexed
-	HistoryFloor ledger.Offset            `json:"history_floor"`
-	StateFloor   *ledger.Offset           `json:"state_floor"` // null: it is known at no offset what is active
-	Known        bool                     `json:"known"`
-	Contract     *contractFacts           `json:"contract,omitempty"` // of the latest creation event, or else of the look-up
-	Active       []store.ContractActive   `json:"active_on"`
-	Lifetimes    []store.ContractLifetime `json:"lifetimes"`
-	Events       []store.ContractEvent    `json:"events"`
-	Older        bool                     `json:"older_events_left_out"`
-	Lookup       *store.ContractLookup    `json:"lookup,omitempty"`
-	Redacted     *audit.RedactedBefore    `json:"redacted,omitempty"`
+	Address      string         `json:"address"`
+	Watermark    *ledger.Offset `json:"watermark"` // null: nothing was indexed
+	HistoryFloor ledger.Offset  `json:"history_floor"`
+	StateFloor   *ledger.Offset `json:"state_floor"` // null: it is known at no offset what is active
+	Known        bool           `json:"known"`
+	// of the latest creation event, or else of the look-up
+	Contract  *contractFacts           `json:"contract,omitempty"`
+	Active    []store.ContractActive   `json:"active_on"`
+	Lifetimes []store.ContractLifetime `json:"lifetimes"`
+	Events    []store.ContractEvent    `json:"events"`
+	Older     bool                     `json:"older_events_left_out"`
+	Lookup    *store.ContractLookup    `json:"lookup,omitempty"`
+	Redacted  *audit.RedactedBefore    `json:"redacted,omitempty"`
 }
 
 // Run prints a contract as in the ledger and in the database.
@@ -124,7 +125,8 @@ func (c *contractCommand) Run(ctx context.Context, logger *slog.Logger, db *stor
 }
 
 // askLedger asks for the creation event. A ledger that can't answer is part of the report, and its error is returned.
-func (c *contractCommand) askLedger(ctx context.Context, logger *slog.Logger, db *store.Store, scope ledger.Scope, r *contractOnLedger) error {
+func (c *contractCommand) askLedger(ctx context.Context, logger *slog.Logger, db *store.Store, scope ledger.Scope,
+	r *contractOnLedger) error {
 	if c.OfNetwork() {
 		r.Error = "not asked: a Scan service can't be asked for a contract"
 		return nil

@@ -128,7 +128,8 @@ func (c *contractStored) whyNotActive() string {
 			return fmt.Sprintf("archived at offset %d", e.Offset)
 		case store.EventAssigned, store.EventUnassigned:
 			n := counter(e.ReassignmentCounter)
-			if last == nil || n > counter(last.ReassignmentCounter) || n == counter(last.ReassignmentCounter) && e.Kind == store.EventAssigned {
+			if last == nil || n > counter(last.ReassignmentCounter) || n == counter(last.ReassignmentCounter) &&
+				e.Kind == store.EventAssigned {
 				last = e
 			}
 		case store.EventCreated:
@@ -139,7 +140,8 @@ func (c *contractStored) whyNotActive() string {
 	case last != nil && last.Kind == store.EventUnassigned:
 		return fmt.Sprintf("unassigned at offset %d to %s, and not seen to arrive there", last.Offset, text(last.Target))
 	case last != nil || activated:
-		return "its end was not seen: contracts of which no party is read any more, since the scope was changed, are not active here"
+		return "its end was not seen: contracts of which no party is read any more, since the scope was changed, are not " +
+			"active here"
 	case created:
 		return "its creation was only witnessed (acs_delta is false), so it is not known what became of it"
 	case c.StateFloor == nil:
@@ -171,7 +173,8 @@ func (c *contractStored) printEvents(out io.Writer) error {
 	w := newTable(out, "OFFSET", "NODE", "EVENT", "RECORD TIME", "UPDATE", "SYNCHRONIZER", "DETAILS")
 	for i := range c.Events {
 		e := &c.Events[i]
-		row(w, strconv.FormatInt(int64(e.Offset), 10), strconv.Itoa(int(e.NodeID)), e.Kind, e.RecordTime.String(), brief(text(e.UpdateID)),
+		row(w, strconv.FormatInt(int64(e.Offset), 10), strconv.Itoa(int(e.NodeID)), e.Kind, e.RecordTime.String(),
+			brief(text(e.UpdateID)),
 			brief(text(e.SynchronizerID)), eventDetails(e))
 	}
 	return w.Flush()

@@ -17,7 +17,8 @@ import (
 	"ledgerindexer/internal/config"
 )
 
-// settingsOf returns the settings with which the daemon would run, by name: the command takes each flag, variable and line of the file.
+// settingsOf returns the settings with which the daemon would run, by name: the command takes each flag, variable and
+// line of the file.
 func settingsOf(t *testing.T, environ map[string]string, args ...string) map[string]any {
 	t.Helper()
 	require.Equal(t, "run", args[0])

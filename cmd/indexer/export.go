@@ -25,9 +25,9 @@ type exportCommand struct {
 
 // Help returns the text of the command's help above its flags.
 func (*exportCommand) Help() string {
-	return "Writes what analysts read as Parquet files, for engines that scan: one file for each relation and range of offsets, and a manifest for each range. " +
-		"Run again, it continues where it was, and writes again what was repaired, redacted or filled in since. docs/export.md says how the files are read. " +
-		"The indexer may run meanwhile."
+	return "Writes what analysts read as Parquet files, for engines that scan: one file for each relation and range of " +
+		"offsets, and a manifest for each range. Run again, it continues where it was, and writes again what was repaired, " +
+		"redacted or filled in since. docs/export.md says how the files are read. The indexer may run meanwhile."
 }
 
 // Validate refuses flags that don't fit.
@@ -46,18 +46,19 @@ func (c *exportCommand) Run(ctx context.Context, logger *slog.Logger, out config
 	ranges := 0
 	err := app.RunExport(ctx, app.Export{
 		Database: c.Database, To: c.To, Follow: c.Follow, Check: c.Check,
-		Options: export.Options{Through: ledger.Offset(c.Through), Updates: c.Updates, Records: c.Records, Wrote: func(m export.Manifest) {
-			ranges++
-			var bytes int64
-			for _, file := range m.Files {
-				bytes += file.Bytes
-			}
-			fmt.Fprintf(out, "after %s %d up to %d: %d rows, %s", m.Unit(), m.From, m.To, m.Rows(), terminal.Bytes(bytes))
-			if m.CompleteFrom > m.From {
-				fmt.Fprintf(out, "; complete from offset %d on", m.CompleteFrom)
-			}
-			fmt.Fprintln(out)
-		}},
+		Options: export.Options{Through: ledger.Offset(c.Through), Updates: c.Updates, Records: c.Records,
+			Wrote: func(m export.Manifest) {
+				ranges++
+				var bytes int64
+				for _, file := range m.Files {
+					bytes += file.Bytes
+				}
+				fmt.Fprintf(out, "after %s %d up to %d: %d rows, %s", m.Unit(), m.From, m.To, m.Rows(), terminal.Bytes(bytes))
+				if m.CompleteFrom > m.From {
+					fmt.Fprintf(out, "; complete from offset %d on", m.CompleteFrom)
+				}
+				fmt.Fprintln(out)
+			}},
 	}, logger)
 	if err == nil && ranges == 0 {
 		fmt.Fprintln(out, "there is nothing new to export")

@@ -27,9 +27,9 @@ type indexCreate struct {
 }
 
 func (*indexCreate) Help() string {
-	return "The index is built partition by partition, while indexing continues; partitions that come have it from the beginning. A command that was " +
-		"cut off is repeated: it continues where it ended. Typed views use the index, and queries of ledger.created_events with the same expression: see " +
-		"docs/types.md. It slows writing a little."
+	return "The index is built partition by partition, while indexing continues; partitions that come have it from the " +
+		"beginning. A command that was cut off is repeated: it continues where it ended. Typed views use the index, and " +
+		"queries of ledger.created_events with the same expression: see docs/types.md. It slows writing a little."
 }
 
 func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
@@ -39,11 +39,13 @@ func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.O
 		return err
 	}
 	if !r.Changed {
-		fmt.Fprintf(out, "%s of %s has the index %s: %s in %d partitions\n", indexedOf(r), strings.Join(r.Of, ", "), r.Name, terminal.Bytes(r.Bytes), r.Partitions)
+		fmt.Fprintf(out, "%s of %s has the index %s: %s in %d partitions\n", indexedOf(r), strings.Join(r.Of, ", "), r.Name,
+			terminal.Bytes(r.Bytes), r.Partitions)
 		return nil
 	}
 	fmt.Fprintf(out, "made index %s of %s of %s: %s in %d partitions, in %s\n",
-		r.Name, withType(r), strings.Join(r.Of, ", "), terminal.Bytes(r.Bytes), r.Partitions, r.Took.Round(10*time.Millisecond))
+		r.Name, withType(r), strings.Join(r.Of, ", "), terminal.Bytes(r.Bytes), r.Partitions,
+		r.Took.Round(10*time.Millisecond))
 	serves := "conditions with =, IN, <, >, BETWEEN"
 	switch of := indexedOf(r); {
 	case r.Type == "text":
@@ -51,7 +53,8 @@ func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.O
 	case r.FieldIndex.Of == store.OfKeys:
 		serves = "ledger.created_with_key"
 	case r.FieldIndex.Of == store.OfHoldings:
-		serves = "conditions on the owner in ledger.holdings_at, ledger.holding_totals_at and ledger.holding_lifetimes, ledger.balance_at and ledger.party_statement"
+		serves = "conditions on the owner in ledger.holdings_at, ledger.holding_totals_at and ledger.holding_lifetimes, " +
+			"ledger.balance_at and ledger.party_statement"
 	case of == exercises:
 		serves = "conditions on the choice"
 	case of == lifetimes:
@@ -64,7 +67,8 @@ func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.O
 	return nil
 }
 
-const lifetimes, exercises, keys, pastHoldings = "lifetimes by template", "exercises by choice", "contract keys", "past holdings by owner"
+const lifetimes, exercises, keys, pastHoldings = "lifetimes by template", "exercises by choice", "contract keys",
+	"past holdings by owner"
 
 // indexedOf says what an index is of.
 func indexedOf(r app.IndexReport) string {

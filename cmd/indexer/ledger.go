@@ -34,7 +34,8 @@ func (l ledgerList) Validate() error {
 	case l.Limit != nil && *l.Limit < 1:
 		return fmt.Errorf("--limit must be at least 1, not %d", *l.Limit)
 	case l.IdleTimeout < 0 || l.IdleTimeout > participant.MaxIdle:
-		return fmt.Errorf("--idle-timeout must be at most %v, not %v: servers give up on a request soon after", participant.MaxIdle, l.IdleTimeout)
+		return fmt.Errorf("--idle-timeout must be at most %v, not %v: servers give up on a request soon after",
+			participant.MaxIdle, l.IdleTimeout)
 	}
 	return nil
 }
@@ -69,9 +70,11 @@ func (c *ledgerUpdates) Validate() error {
 	case c.Trees && len(c.Templates) > 0:
 		return errors.New("--trees goes without --templates: there are no trees of templates")
 	case (c.Trees || c.Deprecated) && !(c.Transactions && c.Reassignments && c.Topology):
-		return errors.New("--trees and --deprecated go without --no-transactions, --no-reassignments and --no-topology: the deprecated form can't leave any out")
+		return errors.New("--trees and --deprecated go without --no-transactions, --no-reassignments and --no-topology: " +
+			"the deprecated form can't leave any out")
 	case c.Deprecated && !c.Trees && c.Shape != string(ledger.ShapeACSDelta):
-		return errors.New("--deprecated shows creations and archivals only, since that form has no shape: give --shape acs-delta with it")
+		return errors.New("--deprecated shows creations and archivals only, since that form has no shape: give --shape " +
+			"acs-delta with it")
 	case !c.Transactions && !c.Reassignments && !c.Topology:
 		return errors.New("--no-transactions, --no-reassignments and --no-topology leave nothing to ask for")
 	}
@@ -81,7 +84,8 @@ func (c *ledgerUpdates) Validate() error {
 func (c *ledgerUpdates) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	return withLedger(c.Ledger, c.Scope, logger, func(client *participant.Client) error {
 		request := participant.UpdatesRequest{
-			BeginExclusive: ledger.Offset(c.From), EndInclusive: (*ledger.Offset)(c.To), DescendingOrder: c.Descending, Trees: c.Trees,
+			BeginExclusive: ledger.Offset(c.From), EndInclusive: (*ledger.Offset)(c.To), DescendingOrder: c.Descending,
+			Trees: c.Trees,
 		}
 		formats, err := participant.FormatsOf(c.Scope.Domain(), c.Verbose)
 		if err != nil {
@@ -148,7 +152,8 @@ func (c *ledgerContracts) at(ctx context.Context, client *participant.Client) (l
 	}
 	end, err := client.LedgerEnd(ctx)
 	if errors.Is(err, ledger.ErrNotOffered) {
-		return 0, &ledger.Problem{What: "the server does not report its ledger end", Do: "give the offset with --at-offset", Err: err}
+		return 0, &ledger.Problem{What: "the server does not report its ledger end", Do: "give the offset with --at-offset",
+			Err: err}
 	}
 	return end, err
 }
@@ -228,8 +233,8 @@ func withLedger(l config.Ledger, scope config.Scope, logger *slog.Logger, ask fu
 	return err
 }
 
-// jsonLines prints JSON documents, one per line. It changes only white space, and escapes characters that a terminal would
-// interpret.
+// jsonLines prints JSON documents, one per line. It changes only white space, and escapes characters that a terminal
+// would interpret.
 func jsonLines(out config.Output) func(ledger.JSON) error {
 	return func(document ledger.JSON) error {
 		if err := document.Compact(); err != nil {

@@ -81,14 +81,16 @@ func (r *recorder) ledger(t *testing.T, code int, args ...string) (stdout, stder
 	return stdout, stderr, asked
 }
 
-// of are the exchanges of a path, but for the probe that finds out whether the server has it: for one update up to the first.
+// of are the exchanges of a path, but for the probe that finds out whether the server has it: for one update up to the
+// first.
 func of(asked []exchange, path string) []exchange {
 	return slices.DeleteFunc(slices.Clone(asked), func(e exchange) bool {
 		return e.path != path || e.query.Get("limit") == "1" && strings.Contains(e.body, `"beginExclusive":0,"endInclusive":`) && !strings.Contains(e.body, "descendingOrder")
 	})
 }
 
-// sameLines requires that the lines that were printed are the elements of the answers, one a line, with nothing between.
+// sameLines requires that the lines that were printed are the elements of the answers, one a line, with nothing
+// between.
 func sameLines(t *testing.T, asked []exchange, stdout string) {
 	t.Helper()
 	var want []string
@@ -249,8 +251,8 @@ func TestLedgerRequestsFitTheDocuments(t *testing.T) {
 	}
 }
 
-// The server's JSON is printed as it came: numbers, escapes, what nobody knows, what can't be indexed. Only space goes, and what a
-// terminal would act on.
+// The server's JSON is printed as it came: numbers, escapes, what nobody knows, what can't be indexed. Only space goes,
+// and what a terminal would act on.
 func TestLedgerChangesNothing(t *testing.T) {
 	t.Parallel()
 	slow.Once(t)
@@ -370,7 +372,8 @@ func TestLedgerProblems(t *testing.T) {
 	}
 }
 
-// Pages are printed as they come: what came before a failure is there. A token is not printed, whatever the server says.
+// Pages are printed as they come: what came before a failure is there. A token is not printed, whatever the server
+// says.
 func TestLedgerPrintsPagesAsTheyCome(t *testing.T) {
 	t.Parallel()
 	l := grown(300)

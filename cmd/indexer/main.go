@@ -1,4 +1,5 @@
-// Command indexer reads a ledger participant, and what a Scan service has of its network, into PostgreSQL, and keeps them current.
+// Command indexer reads a ledger participant, and what a Scan service has of its network, into PostgreSQL, and keeps
+// them current.
 package main
 
 import (
@@ -45,7 +46,8 @@ type grammar struct {
 	version.Flag
 }
 
-const description = "Reads a ledger participant, and what a Scan service has of its network, into PostgreSQL, and keeps them current."
+const description = "Reads a ledger participant, and what a Scan service has of its network, into PostgreSQL, and " +
+	"keeps them current."
 
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	return config.Execute(ctx, "indexer", description, &grammar{}, args, environ, stdout, stderr)

@@ -26,7 +26,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// asProgram is the variable that makes the tests' program the command: nothing has to be built for the tests that start it.
+// asProgram is the variable that makes the tests' program the command: nothing has to be built for the tests that start
+// it.
 const asProgram = "TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -68,8 +69,8 @@ func command(t *testing.T, environ map[string]string, args ...string) (code int,
 	return code, out.String(), errs.String()
 }
 
-// programs are those that no test uses just now. To build one takes longer than most commands. It is no sync.Pool, which loses a part of
-// them at random with the race detector.
+// programs are those that no test uses just now. To build one takes longer than most commands. It is no sync.Pool,
+// which loses a part of them at random with the race detector.
 var programs = make(chan *config.Program, 16)
 
 // listOf is an environment as a list. It has no memory limit of one command: the tests' process runs several at a time.

@@ -13,7 +13,8 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// Exporting, importing and pruning with an object store, which is accessed by variables of the process. So it does not run in parallel.
+// Exporting, importing and pruning with an object store, which is accessed by variables of the process. So it does not
+// run in parallel.
 func TestObjectStore(t *testing.T) {
 	l := grown(60)
 	environ, _ := indexed(t, l, sandbox.ServerOptions{}, nil)

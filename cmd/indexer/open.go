@@ -24,7 +24,8 @@ func openLedger(l config.Ledger, scope ledger.Scope, logger *slog.Logger) (*part
 	return client, nil
 }
 
-// optionalSources are config.Sources without their Validate, which kong would call by itself: the command may do without them.
+// optionalSources are config.Sources without their Validate, which kong would call by itself: the command may do
+// without them.
 type optionalSources config.Sources
 
 // sameLedger refuses a participant that the database does not belong to. It accepts one that does not report its id.

@@ -50,8 +50,8 @@ func printable(text string) string {
 	return config.Escape(text, func(r rune) bool { return unicode.IsPrint(r) && r != '\\' })
 }
 
-// harmless escapes what a terminal would interpret. It is for errors, in which data is quoted already, so that it does not double
-// their backslashes.
+// harmless escapes what a terminal would interpret. It is for errors, in which data is quoted already, so that it does
+// not double their backslashes.
 func harmless(text string) string { return config.Escape(text, unicode.IsPrint) }
 
 // noAnswer replaces the ledger's answer in a printed report. The command ends with the error.

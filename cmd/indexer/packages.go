@@ -37,15 +37,16 @@ func (f *packagesFlags) client(logger *slog.Logger) (*participant.Client, error)
 	if f.AdminTokenFile != "" {
 		cfg.TokenFile, cfg.TokenFlag, cfg.OAuth = f.AdminTokenFile, "--admin-token-file", access.OAuth{}
 	}
-	client, err := participant.New(participant.Config{URL: f.LedgerURL, Access: cfg, Logger: logger}, ledger.Scope{Shape: ledger.ShapeACSDelta})
+	client, err := participant.New(participant.Config{URL: f.LedgerURL, Access: cfg, Logger: logger},
+		ledger.Scope{Shape: ledger.ShapeACSDelta})
 	if err != nil {
 		return nil, &config.UsageError{Err: err}
 	}
 	return client, nil
 }
 
-// readerOnly reports whether there is a token, and it is not the administrator's. Without any token the server may have no
-// authentication.
+// readerOnly reports whether there is a token, and it is not the administrator's. Without any token the server may have
+// no authentication.
 func (f *packagesFlags) readerOnly() bool {
 	return f.AdminTokenFile == "" && (f.LedgerAccess.TokenFile != "" || f.LedgerAccess.OAuth.TokenURL != "")
 }
@@ -140,7 +141,8 @@ func (c *packagesList) dryRun(ctx context.Context, client *participant.Client) (
 		return nil, nil // nothing was ever vetted there
 	}
 	past.Packages = slices.DeleteFunc(past.Packages, func(p ledger.VettedPackage) bool {
-		return len(c.NamePrefix) > 0 && !slices.ContainsFunc(c.NamePrefix, func(prefix string) bool { return strings.HasPrefix(p.PackageName, prefix) })
+		return len(c.NamePrefix) > 0 && !slices.ContainsFunc(c.NamePrefix,
+			func(prefix string) bool { return strings.HasPrefix(p.PackageName, prefix) })
 	})
 	return []ledger.VettedPackages{*past}, nil
 }
@@ -176,8 +178,8 @@ func (f *packagesFlags) tokenMissing(err error) bool {
 	return errors.As(err, &refused) && refused.Status == http.StatusUnauthorized && f.AdminTokenFile == ""
 }
 
-// withDetails adds details from the server's error to its message, such as the dependencies that are not vetted. A request that
-// could not be sent is an invalid one.
+// withDetails adds details from the server's error to its message, such as the dependencies that are not vetted. A
+// request that could not be sent is an invalid one.
 func withDetails(err error) error {
 	var refused *participant.Error
 	var broken *participant.RequestError

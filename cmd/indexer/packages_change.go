@@ -69,7 +69,8 @@ func (c *packagesUnvet) Run(ctx context.Context, parsed *kong.Context, logger *s
 	return c.run(ctx, parsed, logger, out, participant.VettingChange{Unvet: &participant.Unvet{Packages: refs}})
 }
 
-func (f *changeFlags) run(ctx context.Context, parsed *kong.Context, logger *slog.Logger, out config.Output, change participant.VettingChange) error {
+func (f *changeFlags) run(ctx context.Context, parsed *kong.Context, logger *slog.Logger, out config.Output,
+	change participant.VettingChange) error {
 	request, err := f.request(change)
 	if err != nil {
 		return &config.UsageError{Err: err}
@@ -108,7 +109,8 @@ func (f *changeFlags) run(ctx context.Context, parsed *kong.Context, logger *slo
 // apply makes the change that was previewed, on the same synchronizer, and only while nobody else has changed
 // anything since.
 func apply(
-	ctx context.Context, client *participant.Client, request participant.VettingRequest, past *ledger.VettedPackages, now ledger.VettedPackages,
+	ctx context.Context, client *participant.Client, request participant.VettingRequest, past *ledger.VettedPackages,
+	now ledger.VettedPackages,
 ) (*vettingResult, error) {
 	request.DryRun, request.SynchronizerID = false, now.SynchronizerID
 	if request.ExpectedSerial == (participant.ExpectedSerial{}) {
@@ -142,7 +144,8 @@ func unmatched(change participant.VettingChange, past *ledger.VettedPackages) (r
 	for _, ref := range change.Unvet.Packages {
 		fits := func(p ledger.VettedPackage) bool {
 			return p.PackageID == ref.PackageID ||
-				ref.PackageID == "" && p.PackageName == ref.PackageName && (ref.PackageVersion == "" || p.PackageVersion == ref.PackageVersion)
+				ref.PackageID == "" && p.PackageName == ref.PackageName && (ref.PackageVersion == "" ||
+					p.PackageVersion == ref.PackageVersion)
 		}
 		if past != nil && slices.ContainsFunc(past.Packages, fits) {
 			continue
@@ -160,7 +163,8 @@ func unmatched(change participant.VettingChange, past *ledger.VettedPackages) (r
 func (f *changeFlags) request(change participant.VettingChange) (participant.VettingRequest, error) {
 	request := participant.VettingRequest{Changes: []participant.VettingChange{change}, SynchronizerID: f.Synchronizer}
 	if f.readerOnly() {
-		return request, errors.New("--admin-token-file is missing: a change needs a participant administrator, and the ledger's token is not used for it")
+		return request, errors.New("--admin-token-file is missing: a change needs a participant administrator, and the " +
+			"ledger's token is not used for it")
 	}
 	var err error
 	if request.ExpectedSerial, err = parseSerial(f.ExpectedSerial); err != nil {
@@ -215,7 +219,8 @@ func parseRefs(texts []string) ([]participant.PackageRef, error) {
 			return r == ':' || r == unicode.ReplacementChar || unicode.IsSpace(r) || !unicode.IsPrint(r)
 		}
 		if name == "" || versioned && version == "" || strings.ContainsFunc(name+version, odd) {
-			return nil, fmt.Errorf("a package is given by its id (64 hex digits, lower case), name, or name:version, not %q", text)
+			return nil, fmt.Errorf("a package is given by its id (64 hex digits, lower case), name, or name:version, not %q",
+				text)
 		}
 		refs = append(refs, participant.PackageRef{PackageName: name, PackageVersion: version})
 	}

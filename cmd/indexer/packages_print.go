@@ -95,7 +95,8 @@ func (l *vettedList) print(out io.Writer) error {
 		fmt.Fprintln(out, "no vetted packages")
 		return nil
 	}
-	titles, whose := []string{"SYNCHRONIZER", "NAME", "VERSION", "PACKAGE ID", "VALID FROM", "VALID UNTIL", "SERIAL"}, []string{}
+	titles, whose := []string{"SYNCHRONIZER", "NAME", "VERSION", "PACKAGE ID", "VALID FROM", "VALID UNTIL", "SERIAL"},
+		[]string{}
 	if l.ParticipantID == "" {
 		titles = append([]string{"PARTICIPANT"}, titles...)
 	}
@@ -105,7 +106,8 @@ func (l *vettedList) print(out io.Writer) error {
 			whose = []string{state.ParticipantID}
 		}
 		for _, p := range state.Packages {
-			row(w, append(whose, state.SynchronizerID, p.PackageName, p.PackageVersion, p.PackageID, p.ValidFrom.String(), p.ValidUntil.String(),
+			row(w, append(whose, state.SynchronizerID, p.PackageName, p.PackageVersion, p.PackageID, p.ValidFrom.String(),
+				p.ValidUntil.String(),
 				strconv.Itoa(int(state.TopologySerial)))...)
 		}
 	}
@@ -126,7 +128,8 @@ func (r *vettingResult) print(out io.Writer) error {
 	for _, c := range r.Changes {
 		counts[c.Change]++
 	}
-	summary := fmt.Sprintf("%d vetted, %d unvetted, %d with other bounds", counts["vetted"], counts["unvetted"], counts["changed"])
+	summary := fmt.Sprintf("%d vetted, %d unvetted, %d with other bounds", counts["vetted"], counts["unvetted"],
+		counts["changed"])
 	switch {
 	case len(r.Changes) == 0:
 		fmt.Fprintln(out, "\nThere is nothing to change.")

@@ -32,9 +32,9 @@ func (f pqsFlags) Validate() error {
 type pqsEnable struct{ pqsFlags }
 
 func (*pqsEnable) Help() string {
-	return "Makes functions and views with the names, arguments and columns of the Participant Query Store (PQS) over what is indexed, so that " +
-		"queries written for it run with this schema in the search path. What an earlier release made is replaced; rights that were granted stay. " +
-		"Run it again after each upgrade."
+	return "Makes functions and views with the names, arguments and columns of the Participant Query Store (PQS) over " +
+		"what is indexed, so that queries written for it run with this schema in the search path. What an earlier release " +
+		"made is replaced; rights that were granted stay. Run it again after each upgrade."
 }
 
 func (c *pqsEnable) Run(ctx context.Context, db *store.Store, out config.Output) error {

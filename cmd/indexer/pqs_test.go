@@ -31,8 +31,8 @@ func pqsReader(t *testing.T, database string) *pgx.Conn {
 	return connect(t, as)
 }
 
-// documentedPQS are the statements that the documentation of the Participant Query Store has, by their first number. They are other
-// people's text, and lie beside the project.
+// documentedPQS are the statements that the documentation of the Participant Query Store has, by their first number.
+// They are other people's text, and lie beside the project.
 func documentedPQS(t *testing.T) (names []string, statements map[string][]string) {
 	t.Helper()
 	text, err := os.ReadFile(recorded.Beside(t, "reference/pqs.md"))
@@ -61,8 +61,8 @@ func documentedPQS(t *testing.T) (names []string, statements map[string][]string
 	return names, statements
 }
 
-// cannotRun are the documented statements, by number and place, that don't run here, with what is said then. All but those of
-// redacting and resetting don't run there either, or name the parts of its tables.
+// cannotRun are the documented statements, by number and place, that don't run here, with what is said then. All but
+// those of redacting and resetting don't run there either, or name the parts of its tables.
 var cannotRun = map[string]string{
 	// On the Participant Query Store they run.
 	"D5 2": `"__contracts_14" does not exist`, "D54 1": `"__contracts_14" does not exist`, "D63 1": `"__contracts_14" does not exist`,
@@ -76,7 +76,8 @@ var cannotRun = map[string]string{
 	"E13 1": `column "fqn_type" does not exist`, "E14 1": `column "fqn_type" does not exist`,
 }
 
-// Whoever brings the statements of the Participant Query Store's documentation runs them, with rights in schema pqs alone.
+// Whoever brings the statements of the Participant Query Store's documentation runs them, with rights in schema pqs
+// alone.
 func TestDocumentedStatementsOfPQS(t *testing.T) {
 	t.Parallel()
 	slow.Once(t)
@@ -219,7 +220,8 @@ func TestPQSCommands(t *testing.T) {
 	}
 }
 
-// A second ledger in the database has a schema of its own, and what a session is told for the one is not told for the other.
+// A second ledger in the database has a schema of its own, and what a session is told for the one is not told for the
+// other.
 func TestPQSOfASecondLedger(t *testing.T) {
 	t.Parallel()
 	slow.Once(t)

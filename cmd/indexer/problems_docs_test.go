@@ -17,8 +17,8 @@ import (
 // problem finds where an error with exit code 3 is made.
 var problem = regexp.MustCompile(`ledger\.Problem\{|\{act,|verdict: act\b|return act\(`)
 
-// documented are the files that make such errors: how many, and the lines of "When it stops" in docs/operations.md that say what to do,
-// each by its beginning, or by a part where the section says it otherwise than in a table.
+// documented are the files that make such errors: how many, and the lines of "When it stops" in docs/operations.md that
+// say what to do, each by its beginning, or by a part where the section says it otherwise than in a table.
 var documented = map[string]struct {
 	problems int
 	lines    []string
@@ -131,7 +131,8 @@ var documented = map[string]struct {
 	"verify/updates.go":      {3, []string{"Of `indexer contract`, `indexer update` and `indexer verify`", "`verify`: the range has nothing", "updates are stored beyond the ledger's end"}},
 }
 
-// What an operator must cure stands in docs/operations.md, and what stands there is made somewhere. Whoever adds such an error comes by here.
+// What an operator must cure stands in docs/operations.md, and what stands there is made somewhere. Whoever adds such
+// an error comes by here.
 func TestProblemsAreDocumented(t *testing.T) {
 	t.Parallel()
 	operations, err := os.ReadFile("../../docs/operations.md")

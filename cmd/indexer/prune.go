@@ -46,7 +46,8 @@ func (c *pruneCommand) Validate() error {
 	return c.Database.Validate()
 }
 
-func (c *pruneCommand) prune(ctx context.Context, logger *slog.Logger) (plan store.PrunePlan, held export.Held, err error) {
+func (c *pruneCommand) prune(ctx context.Context,
+	logger *slog.Logger) (plan store.PrunePlan, held export.Held, err error) {
 	if c.Exported != "" {
 		return app.RunPruneExported(ctx, c.Database, c.before, c.Exported, c.Apply, logger)
 	}
@@ -99,7 +100,8 @@ func (r *pruneReport) print(out io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nabout %d rows and %s %s; what was active at offset %d stays: %d contracts\n", r.Rows(), terminal.Bytes(r.Bytes()), went, r.Floor, r.Active)
+	fmt.Fprintf(out, "\nabout %d rows and %s %s; what was active at offset %d stays: %d contracts\n", r.Rows(),
+		terminal.Bytes(r.Bytes()), went, r.Floor, r.Active)
 	if r.Copied > 0 {
 		fmt.Fprintf(out, "about %d rows that stay are in the same partitions, and %s\n", r.Copied, copied)
 	}

@@ -21,14 +21,15 @@ type publicationFlags struct {
 	Publication string `default:"ledger" env:"-" placeholder:"NAME" help:"Name of the publication. A second one, of the watermark, has _watermark behind it. Default: ${default}."`
 }
 
-// publicationName leaves room for what the second name has behind it, in the 63 bytes that PostgreSQL keeps of a name. A slot, which a subscription names as itself, has
-// no other characters.
+// publicationName leaves room for what the second name has behind it, in the 63 bytes that PostgreSQL keeps of a name.
+// A slot, which a subscription names as itself, has no other characters.
 var publicationName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,52}$`)
 
 // Validate refuses a name that would be cut, or that needs quotes.
 func (f publicationFlags) Validate() error {
 	if !publicationName.MatchString(f.Publication) {
-		return fmt.Errorf("--publication %q: a name has up to 53 lower case letters, digits and underscores, and begins with no digit", f.Publication)
+		return fmt.Errorf("--publication %q: a name has up to 53 lower case letters, digits and underscores, and begins "+
+			"with no digit", f.Publication)
 	}
 	return f.Database.Validate()
 }
@@ -36,8 +37,9 @@ func (f publicationFlags) Validate() error {
 type publicationEnable struct{ publicationFlags }
 
 func (*publicationEnable) Help() string {
-	return "Publishes the inserts of every event, of snapshots and of names, so that a subscriber has them all and keeps what is pruned here, and the " +
-		"watermark. docs/replication.md says how a subscriber is made, and what it has to expect. Run it again after each upgrade."
+	return "Publishes the inserts of every event, of snapshots and of names, so that a subscriber has them all and " +
+		"keeps what is pruned here, and the watermark. docs/replication.md says how a subscriber is made, and what it has " +
+		"to expect. Run it again after each upgrade."
 }
 
 func (c *publicationEnable) Run(ctx context.Context, db *store.Store, out config.Output) error {

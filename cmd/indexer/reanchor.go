@@ -20,9 +20,10 @@ type reanchorCommand struct {
 }
 
 func (*reanchorCommand) Help() string {
-	return "For a participant that was restored from a backup and has given updates other offsets: compares which updates it shows, by their synchronizer, " +
-		"record time and id, and at which offsets, with those that are stored, and says where they part, what moved, and what only one of them has. " +
-		"With --apply everything after the last offset in common is removed, in one transaction, and the indexer reads it again from there. Stop the indexer before."
+	return "For a participant that was restored from a backup and has given updates other offsets: compares which " +
+		"updates it shows, by their synchronizer, record time and id, and at which offsets, with those that are stored, " +
+		"and says where they part, what moved, and what only one of them has. With --apply everything after the last " +
+		"offset in common is removed, in one transaction, and the indexer reads it again from there. Stop the indexer before."
 }
 
 func (c *reanchorCommand) Validate() error {
@@ -51,22 +52,26 @@ type reanchorReport struct{ app.Reanchored }
 
 func (r *reanchorReport) print(out io.Writer) error {
 	if !r.Parted {
-		fmt.Fprintf(out, "the participant has what is stored after offset %d, at the same offsets: %d updates. There is nothing to do\n", r.From, r.Equal)
+		fmt.Fprintf(out, "the participant has what is stored after offset %d, at the same offsets: %d updates. There is "+
+			"nothing to do\n", r.From, r.Equal)
 		return nil
 	}
 	if err := printParting(out, &r.Reanchored); err != nil {
 		return err
 	}
 	if r.Reset == nil {
-		fmt.Fprintf(out, "\nwhat is after offset %d would be removed, and read again by the indexer; nothing was changed: add --apply\n", r.To)
+		fmt.Fprintf(out, "\nwhat is after offset %d would be removed, and read again by the indexer; nothing was changed: "+
+			"add --apply\n", r.To)
 		return nil
 	}
-	fmt.Fprintf(out, "\nthe watermark went back from offset %d to %d: start the indexer, it reads on from there\n", r.Reset.From, r.To)
+	fmt.Fprintf(out, "\nthe watermark went back from offset %d to %d: start the indexer, it reads on from there\n",
+		r.Reset.From, r.To)
 	return nil
 }
 
 func printParting(out io.Writer, p *app.Reanchored) error {
-	fmt.Fprintf(out, "%d updates after offset %d up to %d are at the same offsets; after it they part:\n", p.Equal, p.From, p.Common)
+	fmt.Fprintf(out, "%d updates after offset %d up to %d are at the same offsets; after it they part:\n", p.Equal, p.From,
+		p.Common)
 	fmt.Fprintf(out, "  the database has %s\n  the participant has %s\n\n", describeRef(p.Stored), describeRef(p.Served))
 	table := newTable(out, fmt.Sprintf("AFTER OFFSET %d", p.Common), "UPDATES")
 	row(table, "both have, at other offsets", fmt.Sprint(p.Moved))
@@ -77,7 +82,8 @@ func printParting(out io.Writer, p *app.Reanchored) error {
 		return err
 	}
 	if p.Later > 0 {
-		fmt.Fprintf(out, "\n%d of those that only the database has were recorded after the last that the participant shows of their synchronizer: it may receive them yet\n", p.Later)
+		fmt.Fprintf(out, "\n%d of those that only the database has were recorded after the last that the participant shows "+
+			"of their synchronizer: it may receive them yet\n", p.Later)
 	}
 	for i := range p.Missing {
 		if i == 0 {
@@ -97,5 +103,6 @@ func describeRef(u *ledger.UpdateRef) string {
 	if !u.RecordTime.IsZero() {
 		at = u.RecordTime.Format(time.RFC3339Nano)
 	}
-	return fmt.Sprintf("%s at offset %d, recorded %s on %s", printable(u.ID), u.Offset, at, printable(brief(u.SynchronizerID)))
+	return fmt.Sprintf("%s at offset %d, recorded %s on %s", printable(u.ID), u.Offset, at,
+		printable(brief(u.SynchronizerID)))
 }

@@ -24,10 +24,11 @@ type redactCommand struct {
 }
 
 func (*redactCommand) Help() string {
-	return "Erases the content of a contract or of an update for good, wherever it is stored: payload, key, arguments, results, blob, interface views, " +
-		"raw copies, and what follows from them. Ids, parties, templates, choices, times and offsets stay. What is read again is stored without it, " +
-		"and verify does without it. Without --apply it says what would be erased. The indexer may run meanwhile. " +
-		"The write-ahead log, backups, and copies that were made elsewhere are not changed."
+	return "Erases the content of a contract or of an update for good, wherever it is stored: payload, key, arguments, " +
+		"results, blob, interface views, raw copies, and what follows from them. Ids, parties, templates, choices, times " +
+		"and offsets stay. What is read again is stored without it, and verify does without it. Without --apply it says " +
+		"what would be erased. The indexer may run meanwhile. The write-ahead log, backups, and copies that were made " +
+		"elsewhere are not changed."
 }
 
 func (c *redactCommand) Validate() error {
@@ -52,13 +53,16 @@ func (c *redactCommand) Run(ctx context.Context, logger *slog.Logger, out config
 	if err != nil {
 		return err
 	}
-	report.Contracts, report.Offsets = append([]string{}, report.Contracts...), append([]ledger.Offset{}, report.Offsets...) // not null in JSON
+	// not null in JSON
+	report.Contracts, report.Offsets = append([]string{}, report.Contracts...),
+		append([]ledger.Offset{}, report.Offsets...)
 	report.Rows = append([]audit.RedactedRows{}, report.Rows...)
 	if err := c.show(out, &redactReport{report, c.Apply}); err != nil {
 		return err
 	}
 	if report.VacuumFailed != nil {
-		return fmt.Errorf("it is redacted, but the space of the erased versions was not freed: run VACUUM (ANALYZE) yourself: %w", report.VacuumFailed)
+		return fmt.Errorf("it is redacted, but the space of the erased versions was not freed: run VACUUM (ANALYZE) "+
+			"yourself: %w", report.VacuumFailed)
 	}
 	return nil
 }

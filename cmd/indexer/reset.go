@@ -21,9 +21,10 @@ type resetCommand struct {
 }
 
 func (*resetCommand) Help() string {
-	return "Removes the updates with a greater offset from every relation, with what was derived from them, in one transaction. " +
-		"What they brought is read from the participant again when the indexer runs, as long as it is not pruned there. " +
-		"The transaction history is not touched. Without --apply it says what would go. Stop the indexer before --apply."
+	return "Removes the updates with a greater offset from every relation, with what was derived from them, in one " +
+		"transaction. What they brought is read from the participant again when the indexer runs, as long as it is not " +
+		"pruned there. The transaction history is not touched. Without --apply it says what would go. Stop the indexer " +
+		"before --apply."
 }
 
 func (c *resetCommand) Validate() error {
@@ -66,7 +67,8 @@ func (r *resetReport) print(out io.Writer) error {
 		return err
 	}
 	if !r.Applied {
-		fmt.Fprintln(out, "\nthe indexer would read it again, as far as its source still serves it; nothing was changed: add --apply")
+		fmt.Fprintln(out, "\nthe indexer would read it again, as far as its source still serves it; nothing was changed: "+
+			"add --apply")
 	}
 	return nil
 }

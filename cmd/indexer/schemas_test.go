@@ -17,8 +17,8 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// Two participants' ledgers, and the updates of a network, lie side by side in one database, and every command works on the one that it
-// is told.
+// Two participants' ledgers, and the updates of a network, lie side by side in one database, and every command works on
+// the one that it is told.
 func TestASecondLedgerInTheDatabase(t *testing.T) {
 	t.Parallel()
 	slow.Once(t)

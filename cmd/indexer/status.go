@@ -70,7 +70,8 @@ func (c *statusCommand) sampleRates(ctx context.Context, db *store.Store, r *sta
 		if err != nil {
 			return err
 		}
-		s.UpdatesPerSecond, s.OffsetsPerSecond = new(float64(updates)/seconds), new(float64(now.Watermark-s.Watermark)/seconds)
+		s.UpdatesPerSecond, s.OffsetsPerSecond = new(float64(updates)/seconds),
+			new(float64(now.Watermark-s.Watermark)/seconds)
 		s.Watermark, s.Frontier, s.RecordTime = now.Watermark, max(s.Frontier, now.Watermark), now.RecordTime.UTC()
 	}
 	if r.History != nil && now.History != nil {
@@ -83,7 +84,8 @@ func (c *statusCommand) sampleRates(ctx context.Context, db *store.Store, r *sta
 
 // askLedger compares with the ledger's end. A failure becomes a part of the report.
 func (c *statusCommand) askLedger(ctx context.Context, logger *slog.Logger, r *status.Report) *status.End {
-	client, err := openLedger(config.Ledger{LedgerURL: c.LedgerURL, LedgerAccess: c.LedgerAccess}, ledger.Scope{Shape: ledger.ShapeACSDelta}, logger)
+	client, err := openLedger(config.Ledger{LedgerURL: c.LedgerURL, LedgerAccess: c.LedgerAccess},
+		ledger.Scope{Shape: ledger.ShapeACSDelta}, logger)
 	if err != nil {
 		return &status.End{Error: err.Error()}
 	}
@@ -92,7 +94,8 @@ func (c *statusCommand) askLedger(ctx context.Context, logger *slog.Logger, r *s
 	defer cancel()
 	participantID, offset, err := client.Peek(ctx)
 	if participantID != "" && r.ParticipantID != "" && participantID != r.ParticipantID {
-		return &status.End{Error: fmt.Sprintf("the ledger URL leads to another participant, %s: check --ledger-url and --database-url", participantID)}
+		return &status.End{Error: fmt.Sprintf("the ledger URL leads to another participant, %s: check --ledger-url and "+
+			"--database-url", participantID)}
 	}
 	if errors.Is(err, ledger.ErrNotOffered) {
 		return &status.End{Error: "the server does not report its ledger end"}

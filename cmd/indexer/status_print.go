@@ -15,7 +15,8 @@ import (
 // sayLine prints a line with a label; an empty one continues the line before.
 type sayLine = func(label, format string, args ...any)
 
-// printStatus prints a report for people. Of a network it names the party whose view is stored, and what its offsets are made of.
+// printStatus prints a report for people. Of a network it names the party whose view is stored, and what its offsets
+// are made of.
 func printStatus(out io.Writer, r *status.Report, network bool) error {
 	l := newLabelled(out)
 	line := func(label, format string, args ...any) { l.say(label, fmt.Sprintf(format, args...)) }
@@ -49,12 +50,14 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 	printTasks(line, r)
 	printHistory(line, r.History)
 	if r.Network {
-		line("network", "its updates are stored too, in schema %s: `indexer status --network` shows how far", config.NetworkSchemas.Views)
+		line("network", "its updates are stored too, in schema %s: `indexer status --network` shows how far",
+			config.NetworkSchemas.Views)
 	}
 	printVerified(line, r.Verified, r.History, network)
 	printEnd(line, r.Ledger)
 	if r.Size != nil {
-		line("size", "%s, of %s in the database; %d partitions, PostgreSQL %s", terminal.Bytes(r.Size.Ledger), terminal.Bytes(r.Size.Database),
+		line("size", "%s, of %s in the database; %d partitions, PostgreSQL %s", terminal.Bytes(r.Size.Ledger),
+			terminal.Bytes(r.Size.Database),
 			r.Size.Partitions, r.PostgreSQL)
 	}
 	return l.w.Flush()
@@ -137,7 +140,8 @@ func printHistory(line sayLine, h *status.History) {
 	case h.NewestRecord.IsZero():
 		line("transactions", "%d records, moved %s", h.Records, h.UpdatedAt.Format(time.RFC3339))
 	default:
-		line("transactions", "%d records, the newest of %s, moved %s", h.Records, h.NewestRecord.Format(time.RFC3339), h.UpdatedAt.Format(time.RFC3339))
+		line("transactions", "%d records, the newest of %s, moved %s", h.Records, h.NewestRecord.Format(time.RFC3339),
+			h.UpdatedAt.Format(time.RFC3339))
 	}
 	if h.Cursor != "" {
 		line("", "reading resumes after event id %s", h.Cursor)
@@ -176,7 +180,8 @@ func printTasks(line sayLine, r *status.Report) {
 	case p.Task == nil || p.SucceededAt.IsZero():
 		line("packages", "not read yet")
 	default:
-		line("packages", "%d vetted on %d synchronizers, read %s", p.Vetted, p.Synchronizers, p.SucceededAt.Format(time.RFC3339))
+		line("packages", "%d vetted on %d synchronizers, read %s", p.Vetted, p.Synchronizers,
+			p.SucceededAt.Format(time.RFC3339))
 	}
 	printFailure(line, p.Task)
 	if p.Types != nil && p.Types.Failing {
@@ -225,12 +230,14 @@ func printFailure(line sayLine, t *status.Task) {
 
 // sumsText says whether the sums of a network's updates agree.
 func sumsText(a *store.AmuletSums) string {
-	text := fmt.Sprintf("%d updates, each of which creates and burns what it archives and mints", a.Updates-a.Unbalanced-a.Unproved)
+	text := fmt.Sprintf("%d updates, each of which creates and burns what it archives and mints",
+		a.Updates-a.Unbalanced-a.Unproved)
 	if a.Unproved > 0 {
 		text += fmt.Sprintf("; %d of which something is not stored, or was redacted", a.Unproved)
 	}
 	if a.Unbalanced > 0 {
-		text += fmt.Sprintf("; %d whose sums do not agree: the first is %s at offset %d (see network.amulet_sums)", a.Unbalanced, a.FirstID, a.First)
+		text += fmt.Sprintf("; %d whose sums do not agree: the first is %s at offset %d (see network.amulet_sums)",
+			a.Unbalanced, a.FirstID, a.First)
 	}
 	return text
 }

@@ -12,7 +12,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// Of a network status says whose view is stored, and the time that an offset is made of; of a participant its id and offsets.
+// Of a network status says whose view is stored, and the time that an offset is made of; of a participant its id and
+// offsets.
 func TestStatusInTheWordsOfANetwork(t *testing.T) {
 	t.Parallel()
 	rate := 2.5

@@ -86,8 +86,9 @@ func (c *updateCommand) Run(ctx context.Context, logger *slog.Logger, db *store.
 	}
 	if !indexed {
 		return &ledger.Problem{
-			What: fmt.Sprintf("nothing has been indexed into database %s yet, so there is nothing to compare with", db.Address()),
-			Do:   db.Commands().Begin(),
+			What: fmt.Sprintf("nothing has been indexed into database %s yet, so there is nothing to compare with",
+				db.Address()),
+			Do: db.Commands().Begin(),
 		}
 	}
 	r := updateReport{UpdateID: c.ID, Differences: []findings.Difference{}}
@@ -131,11 +132,13 @@ func (c *updateCommand) open(scope ledger.Scope, logger *slog.Logger) (updateSou
 	if err != nil {
 		return updateSource{}, err
 	}
-	return updateSource{client, func(ctx context.Context, db *store.Store) error { return sameLedger(ctx, db, client, scope) }}, nil
+	return updateSource{client,
+		func(ctx context.Context, db *store.Store) error { return sameLedger(ctx, db, client, scope) }}, nil
 }
 
 // compare fills the report. A ledger that can't answer is part of it, and its error is returned as failed.
-func (c *updateCommand) compare(ctx context.Context, logger *slog.Logger, db *store.Store, scope ledger.Scope, r *updateReport) (failed, err error) {
+func (c *updateCommand) compare(ctx context.Context, logger *slog.Logger, db *store.Store, scope ledger.Scope,
+	r *updateReport) (failed, err error) {
 	from, err := c.open(scope, logger)
 	if err != nil {
 		return nil, err
@@ -174,7 +177,8 @@ func (c *updateCommand) compare(ctx context.Context, logger *slog.Logger, db *st
 		if errors.Is(failed, ledger.ErrNotOffered) {
 			failed = &ledger.Problem{
 				What: "the server does not offer to look updates up, so nothing was compared", Err: failed,
-				Do: "check --ledger-url: it must be the base of the participant's JSON API, with its path prefix where it has one; for a network --scan-url, mostly https://HOST/api/scan",
+				Do: "check --ledger-url: it must be the base of the participant's JSON API, with its path prefix where it has " +
+					"one; for a network --scan-url, mostly https://HOST/api/scan",
 			}
 		}
 		r.Ledger.Error = errorText(failed)
@@ -236,13 +240,15 @@ func (r *updateReport) conclude(record *audit.UpdateRecord) {
 	case record.Beyond:
 		say(resultBeyond, "not stored yet: its offset %d is beyond the watermark %d", r.update.Offset, record.Watermark)
 	case record.Below:
-		say(resultBelow, "not stored: its offset %d is not above %d, the offset after which events are complete", r.update.Offset, record.HistoryFloor)
+		say(resultBelow, "not stored: its offset %d is not above %d, the offset after which events are complete",
+			r.update.Offset, record.HistoryFloor)
 	case record.Redacted != nil:
 		say(resultEqual, "stored as the ledger shows it, without its content: %s", printable(record.Redacted.String()))
 	default:
 		say(resultEqual, "stored as the ledger shows it")
 	}
 	if rendered := len(r.Differences) - different; rendered > 0 {
-		r.Explanation += fmt.Sprintf("; rendered otherwise since: %d interface views (`indexer verify --repair` stores them so)", rendered)
+		r.Explanation += fmt.Sprintf(
+			"; rendered otherwise since: %d interface views (`indexer verify --repair` stores them so)", rendered)
 	}
 }

@@ -42,7 +42,8 @@ func compareParts(a, b part) int {
 		}
 		return int64(*p.NodeID)
 	}
-	return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(node(a), node(b)), cmp.Compare(a.Relation, b.Relation), cmp.Compare(a.Ordinal, b.Ordinal))
+	return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(node(a), node(b)), cmp.Compare(a.Relation, b.Relation),
+		cmp.Compare(a.Ordinal, b.Ordinal))
 }
 
 // partsOf splits the ledger's update into parts, as they would be stored.
@@ -53,9 +54,11 @@ func partsOf(u *ledger.Update) []part {
 	list := []part{{Relation: "updates", Kind: string(u.Kind), UpdateID: &u.ID}}
 	for i := range u.Created {
 		c := &u.Created[i]
-		list = append(list, part{Relation: "created", NodeID: &c.NodeID, Origin: c.Origin, ContractID: c.ContractID, TemplateID: c.TemplateID})
+		list = append(list, part{Relation: "created", NodeID: &c.NodeID, Origin: c.Origin, ContractID: c.ContractID,
+			TemplateID: c.TemplateID})
 		for j := range c.InterfaceViews {
-			list = append(list, part{Relation: "interface_views", NodeID: &c.NodeID, Ordinal: j, InterfaceID: &c.InterfaceViews[j].InterfaceID})
+			list = append(list, part{Relation: "interface_views", NodeID: &c.NodeID, Ordinal: j,
+				InterfaceID: &c.InterfaceViews[j].InterfaceID})
 		}
 	}
 	for i := range u.Archived {
@@ -69,18 +72,21 @@ func partsOf(u *ledger.Update) []part {
 	}
 	for i := range u.Assigned {
 		a := &u.Assigned[i]
-		list = append(list, part{Relation: "reassignments", NodeID: &a.NodeID, Kind: "assigned", ContractID: a.ContractID, TemplateID: a.TemplateID})
+		list = append(list, part{Relation: "reassignments", NodeID: &a.NodeID, Kind: "assigned", ContractID: a.ContractID,
+			TemplateID: a.TemplateID})
 	}
 	for i := range u.Unassigned {
 		a := &u.Unassigned[i]
-		list = append(list, part{Relation: "reassignments", NodeID: &a.NodeID, Kind: "unassigned", ContractID: a.ContractID, TemplateID: a.TemplateID})
+		list = append(list, part{Relation: "reassignments", NodeID: &a.NodeID, Kind: "unassigned", ContractID: a.ContractID,
+			TemplateID: a.TemplateID})
 	}
 	for i := range u.Topology {
 		e := &u.Topology[i]
 		list = append(list, part{Relation: "topology_events", NodeID: &e.NodeID, Kind: string(e.Kind), PartyID: e.PartyID})
 	}
 	for i := range u.Unknown {
-		list = append(list, part{Relation: "unknown_elements", NodeID: u.Unknown[i].NodeID, Ordinal: i, Kind: u.Unknown[i].Kind})
+		list = append(list, part{Relation: "unknown_elements", NodeID: u.Unknown[i].NodeID, Ordinal: i,
+			Kind: u.Unknown[i].Kind})
 	}
 	for i := range list {
 		list[i].Offset = u.Offset
@@ -148,7 +154,8 @@ func (r *updateReport) print(out io.Writer) error {
 		for _, field := range []struct {
 			label, value string
 		}{
-			{"synchronizer", text(u.SynchronizerID)}, {"record time", u.RecordTime.String()}, {"effective at", u.EffectiveAt.String()},
+			{"synchronizer", text(u.SynchronizerID)}, {"record time", u.RecordTime.String()},
+			{"effective at", u.EffectiveAt.String()},
 			{"workflow id", text(u.WorkflowID)}, {"command id", text(u.CommandID)},
 		} {
 			if field.value != "" && field.value != "-" {
@@ -160,7 +167,8 @@ func (r *updateReport) print(out io.Writer) error {
 	} else {
 		l.line("ledger", "does not show it")
 	}
-	l.line("database", fmt.Sprintf("%s, events after offset %d up to %d", r.Database.Address, r.Database.HistoryFloor, r.Database.Watermark))
+	l.line("database", fmt.Sprintf("%s, events after offset %d up to %d", r.Database.Address, r.Database.HistoryFloor,
+		r.Database.Watermark))
 	l.line("result", r.Explanation)
 	if err := l.w.Flush(); err != nil {
 		return err

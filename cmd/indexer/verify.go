@@ -60,7 +60,8 @@ const resultRepaired result = "repaired"
 func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
 	r := verifyReport{First: []findings.Difference{}, Relations: []relationDifference{}, repairs: c.Repair}
 	counts := map[relationDifference]int64{}
-	cfg := app.Verify{Database: c.Database, Sources: config.Sources(c.optionalSources), Pace: c.Pace, Verify: c.Verify, Show: bar.Show}
+	cfg := app.Verify{Database: c.Database, Sources: config.Sources(c.optionalSources), Pace: c.Pace, Verify: c.Verify,
+		Show: bar.Show}
 	verified, err := app.RunVerify(ctx, cfg, logger, func(d findings.Difference) {
 		if d.Rendering == nil {
 			counts[relationDifference{Relation: d.Relation, Kind: d.Kind}]++
@@ -98,7 +99,8 @@ func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config
 	case r.Left > 0:
 		return fmt.Errorf("%d differences; %s", r.Left, r.advice(c))
 	case r.Result == resultNotCompared:
-		return errors.New("nothing was compared with the ledger, so it is not known whether the database is equal; what was not compared is listed with the reason")
+		return errors.New("nothing was compared with the ledger, so it is not known whether the database is equal; what " +
+			"was not compared is listed with the reason")
 	}
 	return nil
 }
@@ -126,7 +128,8 @@ func (r *verifyReport) advice(c *verifyCommand) string {
 	}
 	switch {
 	case c.Offline:
-		return all + " --repair` writes again what the ledger still has; what it has not is to be restored from a backup of the database"
+		return all + " --repair` writes again what the ledger still has; what it has not is to be restored from a backup " +
+			"of the database"
 	case c.Repair:
 		return "they could not be repaired: see the log, and docs/operations.md"
 	case c.All:
@@ -164,13 +167,15 @@ func (r *verifyReport) print(out config.Output) error {
 		l.say("sealed windows", fmt.Sprint(r.Sealed))
 	}
 	if r.RedactedContracts+r.RedactedUpdates > 0 {
-		l.say("redacted", fmt.Sprintf("%d contracts and %d updates, compared without what was erased", r.RedactedContracts, r.RedactedUpdates))
+		l.say("redacted", fmt.Sprintf("%d contracts and %d updates, compared without what was erased", r.RedactedContracts,
+			r.RedactedUpdates))
 	}
 	for _, note := range r.Notes {
 		l.say("not compared", note)
 	}
 	if r.Rendered > 0 {
-		l.say("rendered otherwise", fmt.Sprintf("%d interface views, which the ledger computes when it is asked, or what follows from them: no difference%s", r.Rendered, r.refreshed()))
+		l.say("rendered otherwise", fmt.Sprintf("%d interface views, which the ledger computes when it is asked, or what "+
+			"follows from them: no difference%s", r.Rendered, r.refreshed()))
 	}
 	for _, d := range r.Relations {
 		l.say("difference", fmt.Sprintf("%s: %d %s", d.Relation, d.Count, d.Kind))

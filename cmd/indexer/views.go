@@ -23,9 +23,9 @@ type viewsCreate struct {
 }
 
 func (*viewsCreate) Help() string {
-	return "A view has a row for each creation event of a template, each view of an interface, or each exercise of a choice, over all versions of " +
-		"the package, and a column for each field, of its exact type. Views that are there are replaced in place: no column goes or gets another " +
-		"type. Indexing continues meanwhile. See docs/types.md."
+	return "A view has a row for each creation event of a template, each view of an interface, or each exercise of a " +
+		"choice, over all versions of the package, and a column for each field, of its exact type. Views that are there " +
+		"are replaced in place: no column goes or gets another type. Indexing continues meanwhile. See docs/types.md."
 }
 
 func (c *viewsCreate) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {

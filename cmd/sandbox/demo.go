@@ -29,7 +29,8 @@ const (
 	reportEvery  = 10 * time.Second
 
 	// The settings of the role that docs/operations.md describes for readers.
-	readerOptions = "-c search_path=ledger -c timezone=UTC -c jit=off -c default_transaction_read_only=on -c statement_timeout=60s -c join_collapse_limit=16"
+	readerOptions = "-c search_path=ledger -c timezone=UTC -c jit=off -c default_transaction_read_only=on -c " +
+		"statement_timeout=60s -c join_collapse_limit=16"
 )
 
 // demo is the whole product on one machine: a ledger, a database, a backfill and the indexer.
@@ -46,7 +47,8 @@ type demo struct {
 
 func (f *flags) demo(ctx context.Context, stdout io.Writer) error {
 	if len(f.Replay) > 0 || f.TokenFile != "" || f.StrictInterface || f.Secure.on() {
-		return errors.New("--all shows a grown ledger that asks for no token: leave out --replay, --strict-interface, --token-file, --auth and --tls-cert, with all that belongs to them")
+		return errors.New("--all shows a grown ledger that asks for no token: leave out --replay, --strict-interface, " +
+			"--token-file, --auth and --tls-cert, with all that belongs to them")
 	}
 	if f.State != "" {
 		return errors.New("--all shows a ledger with a database that begins with it: leave out --state")
@@ -55,7 +57,8 @@ func (f *flags) demo(ctx context.Context, stdout io.Writer) error {
 		return errors.New("--all reads the history to its end: leave out --scan-backfilling")
 	}
 	// No warnings: parties of the simulated ledger come and go all the time, and the daemon warns of each.
-	d := &demo{flags: f, out: stdout, started: time.Now(), logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))}
+	d := &demo{flags: f, out: stdout, started: time.Now(),
+		logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))}
 	return d.run(ctx)
 }
 
@@ -145,7 +148,8 @@ func (d *demo) scans() []string {
 
 // index seeds the database from the middle of the ledger, catches up, shows it, and follows the live ledger.
 func (d *demo) index(ctx context.Context) error {
-	scope := config.Scope{Shape: "ledger-effects", Contracts: config.Contracts{Interfaces: sandbox.InterfaceNames()}, Reassignments: true, Topology: true}
+	scope := config.Scope{Shape: "ledger-effects", Contracts: config.Contracts{Interfaces: sandbox.InterfaceNames()},
+		Reassignments: true, Topology: true}
 	at := d.middle()
 	d.say("backfill: seeding from the contracts that are active at offset %d", at)
 	progress, err := app.RunBackfill(ctx, app.Backfill{
@@ -158,12 +162,14 @@ func (d *demo) index(ctx context.Context) error {
 	d.say("backfill: stored %d contracts", progress.Entries)
 
 	indexer := app.Indexer{
-		Database: config.Database{DatabaseURL: d.database}, Sources: config.Sources{LedgerURL: d.ledgerURL, ScanURL: d.scans()}, Scope: scope,
+		Database: config.Database{DatabaseURL: d.database}, Sources: config.Sources{LedgerURL: d.ledgerURL,
+			ScanURL: d.scans()}, Scope: scope,
 		Run: config.Run{ // the rest are the daemon's defaults; what is verified is not waited for
 			Start: "genesis", UntilCurrent: true, Migrate: "auto", LookupRate: 5, PackagesInterval: 10 * time.Minute,
 		},
 	}
-	d.say("indexer: reading the updates from offset %d to the ledger's end %d%s", at, d.ledger.End(), d.ifScan(", and the updates of its network"))
+	d.say("indexer: reading the updates from offset %d to the ledger's end %d%s", at, d.ledger.End(),
+		d.ifScan(", and the updates of its network"))
 	if err := app.RunIndexer(ctx, indexer, d.logger); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -189,7 +195,8 @@ func (d *demo) index(ctx context.Context) error {
 		return err
 	}
 	if !d.flags.Once || d.flags.DatabaseURL != "" { // else the database goes with the demo
-		fmt.Fprintf(d.out, "\nLook for yourself, in another terminal:\n\n    PGOPTIONS='%s' psql '%s'\n", readerOptions, d.database)
+		fmt.Fprintf(d.out, "\nLook for yourself, in another terminal:\n\n    PGOPTIONS='%s' psql '%s'\n", readerOptions,
+			d.database)
 	}
 	if d.flags.Once {
 		if err := printRows(ctx, d.out, conn, d.scanURL != ""); err != nil {
@@ -219,8 +226,8 @@ func (d *demo) ifScan(text string) string {
 	return text
 }
 
-// middle returns an offset in the middle of the ledger at which no reassignment is in flight: a participant serves no other
-// past snapshots.
+// middle returns an offset in the middle of the ledger at which no reassignment is in flight: a participant serves no
+// other past snapshots.
 func (d *demo) middle() int64 {
 	for i := d.ledger.Len() / 2; i < d.ledger.Len(); i++ {
 		if at := d.ledger.Offset(i); !d.ledger.InFlight(at) {
@@ -243,7 +250,8 @@ func (d *demo) follow(ctx context.Context, indexer app.Indexer, conn *pgx.Conn) 
 		return fmt.Errorf("find a port for the status page: %w", err)
 	}
 	fmt.Fprintln(d.out)
-	d.say("indexer: following the live ledger, with its status page on http://%s/; Ctrl-C stops it and removes a throwaway database", indexer.Listen)
+	d.say("indexer: following the live ledger, with its status page on http://%s/; Ctrl-C stops it and removes a "+
+		"throwaway database", indexer.Listen)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return app.RunIndexer(ctx, indexer, d.logger) })
 	group.Go(func() error {
@@ -262,7 +270,8 @@ func (d *demo) follow(ctx context.Context, indexer app.Indexer, conn *pgx.Conn) 
 			if err != nil {
 				return err
 			}
-			d.say("indexer: everything up to offset %d is here, the ledger ends at %d; %d contracts are active%s", watermark, d.ledger.End(), active,
+			d.say("indexer: everything up to offset %d is here, the ledger ends at %d; %d contracts are active%s", watermark,
+				d.ledger.End(), active,
 				d.ifScan(fmt.Sprintf("; %d transfers and other records of the network", records)))
 			select {
 			case <-ctx.Done():

@@ -51,7 +51,8 @@ LIMIT 5`,
 	},
 }
 
-// networkQueries are about the updates of the network, which its Scan service has, and about the records that follow from them.
+// networkQueries are about the updates of the network, which its Scan service has, and about the records that follow
+// from them.
 var networkQueries = []query{
 	{
 		"What moved in the network?",

@@ -107,7 +107,8 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if config != nil {
 		url = "https://" + listener.Addr().String()
 	}
-	fmt.Fprintf(stdout, "sandbox: %s on %s\n%s%s", f.describe(history), url, describeScan(scan, url), f.Secure.howToConnect(url, scan != nil, partiesOf(history)))
+	fmt.Fprintf(stdout, "sandbox: %s on %s\n%s%s", f.describe(history), url, describeScan(scan, url),
+		f.Secure.howToConnect(url, scan != nil, partiesOf(history)))
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, TLSConfig: config}
 	return serve(ctx, server, listener, work...)
 }
@@ -119,7 +120,8 @@ func parse(args []string, stdout io.Writer) (f *flags, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = config.ParseTool(f, args, stdout, kong.Name("sandbox"), kong.Vars{"version": build.Line("sandbox")}, kong.DefaultEnvars("SANDBOX"),
+	err = config.ParseTool(f, args, stdout, kong.Name("sandbox"), kong.Vars{"version": build.Line("sandbox")},
+		kong.DefaultEnvars("SANDBOX"),
 		kong.Description("Serves a simulated ledger participant, and a Scan service of its transaction history, over HTTP."))
 	f.Replay = append(f.Replay, f.ReplayFiles...)
 	return f, err
@@ -147,7 +149,8 @@ func (f *flags) serverOptions() (sandbox.ServerOptions, error) {
 func (f *flags) history() (sandbox.History, func(context.Context) error, error) {
 	if len(f.Replay) > 0 {
 		if f.PruneAt > 0 || f.Rate > 0 || f.State != "" || f.RestoredAt > 0 {
-			return nil, nil, errors.New("--prune-at, --rate, --restored-at and --state are for a grown ledger: leave them out, or --replay")
+			return nil, nil, errors.New("--prune-at, --rate, --restored-at and --state are for a grown ledger: leave them " +
+				"out, or --replay")
 		}
 		r, err := sandbox.LoadReplay(f.Replay...)
 		return r, func(context.Context) error { return nil }, err
@@ -189,10 +192,12 @@ func (f *flags) grown() (*sandbox.Ledger, func(context.Context) error, error) {
 // describe describes what is served.
 func (f *flags) describe(h sandbox.History) string {
 	if r, ok := h.(*sandbox.Replay); ok {
-		return fmt.Sprintf("replaying %d recorded updates (ledger end %d) and %d active contracts", r.Len(), r.End(), r.Entries())
+		return fmt.Sprintf("replaying %d recorded updates (ledger end %d) and %d active contracts", r.Len(), r.End(),
+			r.Entries())
 	}
 	l := h.(*sandbox.Ledger)
-	text := fmt.Sprintf("serving %d updates (ledger end %d) grown from seed %d, as release %s", l.Len(), l.End(), f.Seed, f.Release)
+	text := fmt.Sprintf("serving %d updates (ledger end %d) grown from seed %d, as release %s", l.Len(), l.End(), f.Seed,
+		f.Release)
 	if f.PruneAt > 0 {
 		text += fmt.Sprintf(", pruned up to %d", f.PruneAt)
 	}

@@ -42,8 +42,10 @@ func (f *flags) scan(h sandbox.History, token string) (*sandbox.Scan, error) {
 	}
 	return sandbox.NewScan(l, sandbox.ScanOptions{
 		Word: f.ScanOptions.Word, BalanceChanges: f.ScanOptions.BalanceChanges, Release: f.ScanOptions.Release,
-		PageLimit: f.ScanOptions.PageLimit, RequestLimit: f.ScanOptions.RequestLimit, UpdatesLag: f.ScanOptions.UpdatesLag, LieAbout: f.ScanOptions.LieAbout,
-		BulkEvery: f.ScanOptions.BulkEvery, BulkPrefix: scanPath, SnapshotEvery: f.ScanOptions.SnapshotEvery, Backfilling: f.ScanOptions.Backfilling, Order: f.ScanOptions.Order,
+		PageLimit: f.ScanOptions.PageLimit, RequestLimit: f.ScanOptions.RequestLimit, UpdatesLag: f.ScanOptions.UpdatesLag,
+		LieAbout:  f.ScanOptions.LieAbout,
+		BulkEvery: f.ScanOptions.BulkEvery, BulkPrefix: scanPath, SnapshotEvery: f.ScanOptions.SnapshotEvery,
+		Backfilling: f.ScanOptions.Backfilling, Order: f.ScanOptions.Order,
 		StrictInterface: f.StrictInterface, Latency: f.Latency, Token: token,
 	}), nil
 }

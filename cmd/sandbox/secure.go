@@ -36,7 +36,8 @@ const (
 
 // on reports whether one of the flags is set.
 func (s *secure) on() bool {
-	return s.Auth || len(s.ReadAs) > 0 || s.ClientSecretFile != "" || s.WriteTokens != "" || s.TLSCert != "" || s.TLSKey != "" || s.ClientCA != ""
+	return s.Auth || len(s.ReadAs) > 0 || s.ClientSecretFile != "" || s.WriteTokens != "" || s.TLSCert != "" ||
+		s.TLSKey != "" || s.ClientCA != ""
 }
 
 func (s *secure) check() error {
@@ -184,7 +185,8 @@ func (s *secure) howToConnect(url string, scan bool, parties []string) string {
 		fmt.Fprintf(&text, "flags of indexer:\n    %s\n", common)
 	}
 	if s.WriteTokens != "" {
-		fmt.Fprintf(&text, "flags of indexer, with a token from a file:\n    %s --ledger-token-file %s\n", common, config.ShellWord(s.tokenFile(userIndexer)))
+		fmt.Fprintf(&text, "flags of indexer, with a token from a file:\n    %s --ledger-token-file %s\n", common,
+			config.ShellWord(s.tokenFile(userIndexer)))
 	}
 	if s.ClientSecretFile != "" {
 		fmt.Fprintf(&text, "flags of indexer, with tokens by OAuth2:\n    %s "+
@@ -192,13 +194,16 @@ func (s *secure) howToConnect(url string, scan bool, parties []string) string {
 			common, url+tokenPath, userIndexer, config.ShellWord(s.ClientSecretFile))
 	}
 	if s.WriteTokens != "" {
-		fmt.Fprintf(&text, "and of indexer packages, to change what is vetted:\n    --admin-token-file %s\n", config.ShellWord(s.tokenFile(userAdmin)))
+		fmt.Fprintf(&text, "and of indexer packages, to change what is vetted:\n    --admin-token-file %s\n",
+			config.ShellWord(s.tokenFile(userAdmin)))
 	}
 	if scan {
-		fmt.Fprintf(&text, "and of indexer check and indexer run, for the updates of its network:\n    %s\n", s.address("scan", url+scanPath))
+		fmt.Fprintf(&text, "and of indexer check and indexer run, for the updates of its network:\n    %s\n",
+			s.address("scan", url+scanPath))
 	}
 	if len(s.ReadAs) > 0 {
-		fmt.Fprintf(&text, "and of indexer check, indexer run and backfill, to read as the parties that the user may:\n    --parties=%s\n",
+		fmt.Fprintf(&text, "and of indexer check, indexer run and backfill, to read as the parties that the user may:\n    "+
+			"--parties=%s\n",
 			config.ShellWord(strings.Join(s.ReadAs, ",")))
 	}
 	if s.Auth && len(parties) > 0 {

@@ -25,7 +25,8 @@ type noted struct {
 	Elsewhere bool   `json:"elsewhere,omitempty"`
 	Updates   int    `json:"updates"` // the most that clients may have seen
 	Grown     int    `json:"grown"`   // the ledger's size when the file was written
-	End       int64  `json:"end"`     // the ledger end at that size: it differs if another release grows the ledger otherwise
+	// the ledger end at that size: it differs if another release grows the ledger otherwise
+	End int64 `json:"end"`
 }
 
 // growAgain grows a new ledger to at least this many updates, and to its size when the file was last written.
@@ -40,26 +41,32 @@ func growAgain(file string, of sandbox.Options, updates int) (*state, *sandbox.L
 		return nil, nil, fmt.Errorf("--state: %w", err)
 	default:
 		if err := json.Unmarshal(text, &s.noted); err != nil {
-			return nil, nil, fmt.Errorf("--state: %s was not written by the sandbox; remove it to begin another ledger: %w", file, err)
+			return nil, nil, fmt.Errorf("--state: %s was not written by the sandbox; remove it to begin another ledger: %w",
+				file, err)
 		}
 		if s.noted.Seed != of.Seed {
-			return nil, nil, fmt.Errorf("--state: %s is of a ledger grown from seed %d, not %d: give that --seed, or another file", file, s.noted.Seed, of.Seed)
+			return nil, nil, fmt.Errorf(
+				"--state: %s is of a ledger grown from seed %d, not %d: give that --seed, or another file", file, s.noted.Seed,
+				of.Seed)
 		}
 		if s.noted.Elsewhere != of.Elsewhere {
-			return nil, nil, fmt.Errorf("--state: %s is of a ledger with --elsewhere=%t: give that, or another file", file, s.noted.Elsewhere)
+			return nil, nil, fmt.Errorf("--state: %s is of a ledger with --elsewhere=%t: give that, or another file", file,
+				s.noted.Elsewhere)
 		}
 		l.Grow(s.noted.Grown)
 		if end := l.End(); end != s.noted.End {
-			return nil, nil, fmt.Errorf("--state: %s is of a ledger that another release of the sandbox grew (with %d updates it ended at %d, now at %d): "+
-				"use that release, or remove the file and everything that was indexed from it", file, s.noted.Grown, s.noted.End, end)
+			return nil, nil, fmt.Errorf("--state: %s is of a ledger that another release of the sandbox grew (with %d updates "+
+				"it ended at %d, now at %d): "+
+				"use that release, or remove the file and everything that was indexed from it", file, s.noted.Grown, s.noted.End,
+				end)
 		}
 	}
 	l.Grow(max(updates, s.noted.Updates) - l.Len()) // not served before note writes the new size
 	return s, l, s.note(l, l.Len())
 }
 
-// live grows the ledger at a rate until the context is done. After a kill, a restart continues with a ledger that is longer
-// by the updates of a second or two, and never shorter.
+// live grows the ledger at a rate until the context is done. After a kill, a restart continues with a ledger that is
+// longer by the updates of a second or two, and never shorter.
 func (s *state) live(ctx context.Context, l *sandbox.Ledger, rate float64) error {
 	err := sandbox.Pace(ctx, rate, func(n int) error {
 		if wanted := l.Len() + n; wanted > s.noted.Updates {

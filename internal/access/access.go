@@ -1,9 +1,10 @@
-// Package access holds a client's credentials and the authorities that it trusts: bearer tokens from a file or by OAuth2
-// client credentials, TLS client certificates, and CA files. The clients of the participant and of Scan share it.
+// Package access holds a client's credentials and the authorities that it trusts: bearer tokens from a file or by
+// OAuth2 client credentials, TLS client certificates, and CA files. The clients of the participant and of Scan share
+// it.
 //
-// Files can be replaced in place, without a restart, because they are read again: the token for each request, the client
-// secret for each token, the client's certificate for each connection, the authorities when they have changed. Errors and
-// logs never contain secrets.
+// Files can be replaced in place, without a restart, because they are read again: the token for each request, the
+// client secret for each token, the client's certificate for each connection, the authorities when they have changed.
+// Errors and logs never contain secrets.
 package access
 
 import (
@@ -18,8 +19,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Config holds the credentials for a server and the trusted authorities. The zero value is anonymous and trusts the system's. The tags
-// are those of flags, whose names begin with the server's.
+// Config holds the credentials for a server and the trusted authorities. The zero value is anonymous and trusts the
+// system's. The tags are those of flags, whose names begin with the server's.
 type Config struct {
 	// Flags is the prefix of the flags that errors name: "ledger" for --ledger-token-file, and so on.
 	Flags string `kong:"-"`
@@ -46,7 +47,8 @@ type OAuth struct {
 	Audience         string   `placeholder:"AUDIENCE" help:"Audience to request, if the token endpoint needs one."`
 }
 
-// Check returns an error for settings that contradict each other or are incomplete; it names the flags. It reads no file.
+// Check returns an error for settings that contradict each other or are incomplete; it names the flags. It reads no
+// file.
 func (c Config) Check() error {
 	flag := func(name string) string { return "--" + c.Flags + "-" + name }
 	server, err := url.Parse(c.URL)
@@ -96,8 +98,8 @@ func (c Config) Check() error {
 // Escaped says how a URL has a password.
 const Escaped = "characters such as @ / ? # in a password are written as %40 %2F %3F %23"
 
-// CutOff reports whether a URL has an @ behind its host. Its host, port and path are then probably parts of a user and a password, which have
-// one of / ? # in them.
+// CutOff reports whether a URL has an @ behind its host. Its host, port and path are then probably parts of a user and
+// a password, which have one of / ? # in them.
 func CutOff(u *url.URL) bool {
 	return strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@")
 }
@@ -129,11 +131,11 @@ type Access struct {
 	asked       atomic.Bool // the server requested a client certificate, but none is configured
 }
 
-// New checks the configuration and reads the files once; it sends nothing. The logger may be nil; it gets a warning if a
-// secret would be sent unencrypted.
+// New checks the configuration and reads the files once; it sends nothing. The logger may be nil; it gets a warning if
+// a secret would be sent unencrypted.
 //
-// Errors name the flag and the file, never its contents. A file that can't be used is a *ledger.Problem: at the start its name is
-// probably wrong. Later it is retried, because files are replaced.
+// Errors name the flag and the file, never its contents. A file that can't be used is a *ledger.Problem: at the start
+// its name is probably wrong. Later it is retried, because files are replaced.
 func New(cfg Config, logger *slog.Logger) (*Access, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -175,16 +177,18 @@ func New(cfg Config, logger *slog.Logger) (*Access, error) {
 func missing(secret, flag string, err error) error {
 	return &ledger.Problem{
 		What: "there is no " + secret + " to begin with",
-		Do:   "put the " + secret + " into the file, or correct " + flag + ", and start again; where something else writes the file, let it do so before",
-		Err:  err,
+		Do: "put the " + secret + " into the file, or correct " + flag + ", and start again; where something else writes " +
+			"the file, let it do so before",
+		Err: err,
 	}
 }
 
 func unusable(flags string, err error) error {
 	return &ledger.Problem{
 		What: "there are no certificates to begin with",
-		Do:   "correct the files, or correct " + flags + ", and start again; where something else writes them, let it finish before",
-		Err:  err,
+		Do: "correct the files, or correct " + flags + ", and start again; where something else writes them, let it " +
+			"finish before",
+		Err: err,
 	}
 }
 
@@ -192,7 +196,8 @@ func unusable(flags string, err error) error {
 // program may encrypt the connection.
 func (a *Access) warnOfPlainText() {
 	if server, err := url.Parse(a.cfg.URL); err == nil && (a.Configured() || server.User != nil) && exposed(server) {
-		a.log.Warn("credentials are sent over plain HTTP to another machine: use https://", "flag", a.Flag("url"), "host", server.Host)
+		a.log.Warn("credentials are sent over plain HTTP to another machine: use https://", "flag", a.Flag("url"), "host",
+			server.Host)
 	}
 	if endpoint, err := url.Parse(a.cfg.OAuth.TokenURL); err == nil && exposed(endpoint) {
 		a.log.Warn("the client secret is sent over plain HTTP to another machine: use https://",
@@ -215,8 +220,8 @@ func (a *Access) Flag(name string) string { return "--" + a.cfg.Flags + "-" + na
 // Configured reports whether a token is configured.
 func (a *Access) Configured() bool { return a.cfg.configured() }
 
-// Token returns the bearer token to send now; empty if none is configured. A token from an endpoint is renewed before it
-// expires, while callers use the old one.
+// Token returns the bearer token to send now; empty if none is configured. A token from an endpoint is renewed before
+// it expires, while callers use the old one.
 //
 // Errors, worth a retry: the file can't be read or holds no token; a *TokenError if the token endpoint returns none.
 func (a *Access) Token(ctx context.Context) (string, error) {

@@ -161,8 +161,8 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	require.Equal(t, "s3cret", tokenOf(t, made(t, Config{TokenFile: link})))
 }
 
-// A file that can't be used at the start is for the operator, or for what else writes it: the commands exit with 3, which a service manager
-// may try again, and say so.
+// A file that can't be used at the start is for the operator, or for what else writes it: the commands exit with 3,
+// which a service manager may try again, and say so.
 func TestAFileThatCanNotBeUsedIsAProblem(t *testing.T) {
 	t.Parallel()
 	none := filepath.Join(t.TempDir(), "none")

@@ -18,7 +18,8 @@ type Claims struct {
 	Expires  time.Time
 }
 
-// Lifetime returns how long a token lives from when it was issued, or from now where it does not say when that was; 0: it has no expiry.
+// Lifetime returns how long a token lives from when it was issued, or from now where it does not say when that was; 0:
+// it has no expiry.
 func (c Claims) Lifetime(now time.Time) time.Duration {
 	switch {
 	case c.Expires.IsZero():
@@ -30,8 +31,8 @@ func (c Claims) Lifetime(now time.Time) time.Duration {
 }
 
 // ParseClaims reads the claims of a JSON web token (RFC 7519). It verifies nothing: use them for explanations, never to
-// decide on rights. Claims of an unexpected type are ignored. Issued and Expires are zero if the token does not say them. ok is false if
-// the token is no JSON web token: tokens may be opaque.
+// decide on rights. Claims of an unexpected type are ignored. Issued and Expires are zero if the token does not say
+// them. ok is false if the token is no JSON web token: tokens may be opaque.
 func ParseClaims(token string) (claims Claims, ok bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -45,7 +46,8 @@ func ParseClaims(token string) (claims Claims, ok bool) {
 	if json.Unmarshal(payload, &object) != nil || object == nil {
 		return Claims{}, false
 	}
-	claims = Claims{Subject: claim[string](object, "sub"), Issuer: claim[string](object, "iss"), Scope: claim[string](object, "scope")}
+	claims = Claims{Subject: claim[string](object, "sub"), Issuer: claim[string](object, "iss"),
+		Scope: claim[string](object, "scope")}
 	if claims.Audience = claim[[]string](object, "aud"); claims.Audience == nil {
 		if one := claim[string](object, "aud"); one != "" {
 			claims.Audience = []string{one}
@@ -82,7 +84,8 @@ func DescribeToken(token string, now time.Time) string {
 	case !claims.Expires.IsZero() && !now.Before(claims.Expires):
 		return "expired at " + claims.Expires.UTC().Format(time.RFC3339)
 	}
-	text := fmt.Sprintf("is for user %q and audience %q", Excerpt(claims.Subject), Excerpt(strings.Join(claims.Audience, " ")))
+	text := fmt.Sprintf("is for user %q and audience %q", Excerpt(claims.Subject),
+		Excerpt(strings.Join(claims.Audience, " ")))
 	if !claims.Expires.IsZero() {
 		text += " and valid until " + claims.Expires.UTC().Format(time.RFC3339)
 	}

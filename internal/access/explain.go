@@ -37,7 +37,8 @@ func (a *Access) explain(err error, flag, address string, asked *atomic.Bool) er
 	case refused && a.cfg.CertFile == "":
 		return &TLSError{What: origin(address) + " wants a client's certificate", Do: give, Configured: true, Err: err}
 	case asked.Load() && brokenOff(err):
-		return &TLSError{What: origin(address) + " asked for a client's certificate, got none, and broke off", Do: give, Err: err}
+		return &TLSError{What: origin(address) + " asked for a client's certificate, got none, and broke off", Do: give,
+			Err: err}
 	case refused:
 		return &TLSError{
 			What: fmt.Sprintf("%s does not accept the client's certificate in %s", origin(address), a.cfg.CertFile),
@@ -110,7 +111,8 @@ func (a *Access) Refusal(server, token string) (what, do string) {
 			"correct them, or give a token with " + a.Flag("token-file")
 	}
 	return server + " wants a token and none is configured", fmt.Sprintf(
-		"give the file that holds it with %s, or have tokens fetched with %s", a.Flag("token-file"), a.Flag("oauth-token-url"))
+		"give the file that holds it with %s, or have tokens fetched with %s", a.Flag("token-file"),
+		a.Flag("oauth-token-url"))
 }
 
 // origin returns the scheme and host of a URL.
@@ -122,10 +124,11 @@ func origin(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// aboutCertificate reports whether a TLS alert of the server is about the client's certificate. It matches the text: Go has
-// no type for a received alert.
+// aboutCertificate reports whether a TLS alert of the server is about the client's certificate. It matches the text: Go
+// has no type for a received alert.
 func aboutCertificate(alert string) bool {
-	for _, words := range []string{"certificate required", "bad certificate", "unsupported certificate", "revoked certificate",
+	for _, words := range []string{"certificate required", "bad certificate", "unsupported certificate",
+		"revoked certificate",
 		"expired certificate", "unknown certificate", "access denied", "handshake failure"} {
 		if strings.Contains(alert, words) {
 			return true
@@ -134,8 +137,9 @@ func aboutCertificate(alert string) bool {
 	return false
 }
 
-// brokenOff reports whether a connection broke off. With TLS 1.3 this may be how a missing client certificate is refused: the
-// client completes its handshake first, and the end of the connection may overtake the refusal. It is only a hint.
+// brokenOff reports whether a connection broke off. With TLS 1.3 this may be how a missing client certificate is
+// refused: the client completes its handshake first, and the end of the connection may overtake the refusal. It is only
+// a hint.
 func brokenOff(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

@@ -36,8 +36,8 @@ func readFile(flag, path string) (string, error) {
 	return string(text), nil
 }
 
-// tokenOfFile reads the bearer token. A missing or empty file is an ordinary error: it may be being replaced, and the next
-// request reads it again.
+// tokenOfFile reads the bearer token. A missing or empty file is an ordinary error: it may be being replaced, and the
+// next request reads it again.
 func (a *Access) tokenOfFile() (string, error) {
 	flag := a.cfg.tokenFlag()
 	text, err := readFile(flag, a.cfg.TokenFile)

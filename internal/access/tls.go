@@ -20,7 +20,8 @@ type authorities struct {
 	roots      *x509.CertPool // of text; nil: the system's
 }
 
-// load reads the file again and reports whether it has changed. If the file is not usable, the authorities stay as they were.
+// load reads the file again and reports whether it has changed. If the file is not usable, the authorities stay as they
+// were.
 func (a *authorities) load() (changed bool, err error) {
 	if a.path == "" {
 		return false, nil
@@ -75,13 +76,14 @@ func (a *Access) certificate() (*tls.Certificate, error) {
 	}
 	cert, err := tls.X509KeyPair([]byte(chain), []byte(key))
 	if err != nil {
-		return nil, fmt.Errorf("%s %s and %s %s: %w", a.Flag("cert-file"), a.cfg.CertFile, a.Flag("key-file"), a.cfg.KeyFile, err)
+		return nil, fmt.Errorf("%s %s and %s %s: %w", a.Flag("cert-file"), a.cfg.CertFile, a.Flag("key-file"), a.cfg.KeyFile,
+			err)
 	}
 	return &cert, nil
 }
 
-// present provides the client's certificate for handshakes, read each time, because it may have been renewed. If none is
-// configured, it sets asked.
+// present provides the client's certificate for handshakes, read each time, because it may have been renewed. If none
+// is configured, it sets asked.
 func (a *Access) present(asked *atomic.Bool) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		if a.cfg.CertFile == "" {
@@ -92,10 +94,11 @@ func (a *Access) present(asked *atomic.Bool) func(*tls.CertificateRequestInfo) (
 	}
 }
 
-// TLS returns the configuration for a connection to the server: TLS 1.2 or later, the authorities as read by New, and the
-// client's certificate, which is read again for each handshake.
+// TLS returns the configuration for a connection to the server: TLS 1.2 or later, the authorities as read by New, and
+// the client's certificate, which is read again for each handshake.
 func (a *Access) TLS() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: a.authorities.roots, GetClientCertificate: a.present(&a.asked)}
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: a.authorities.roots,
+		GetClientCertificate: a.present(&a.asked)}
 }
 
 // Transport is an http.RoundTripper with the TLS settings of an Access.
@@ -108,8 +111,8 @@ type Transport struct {
 	lastError   string // why the CA file was last not usable; empty: it is usable
 }
 
-// Transport adds the TLS settings to base, which belongs to it from then on. When the CA file is replaced, new connections
-// use its new contents.
+// Transport adds the TLS settings to base, which belongs to it from then on. When the CA file is replaced, new
+// connections use its new contents.
 func (a *Access) Transport(base *http.Transport) *Transport {
 	base.TLSClientConfig = a.TLS()
 	return &Transport{log: a.log, authorities: a.authorities, inUse: base}

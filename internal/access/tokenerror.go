@@ -55,8 +55,8 @@ func (e *TokenError) Unwrap() error { return e.Err }
 // Wait returns how long the endpoint asks to wait before the next try; 0 if it does not.
 func (e *TokenError) Wait() time.Duration { return e.retryAfter }
 
-// explain returns a failed fetch with its meaning and cure. It redacts the answer that it quotes: the endpoint may echo the
-// request.
+// explain returns a failed fetch with its meaning and cure. It redacts the answer that it quotes: the endpoint may echo
+// the request.
 func (t *tokens) explain(err error) error {
 	a, e := t.access, &TokenError{Endpoint: t.endpoint}
 	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
@@ -84,7 +84,8 @@ func (t *tokens) explain(err error) error {
 	e.Status = answer.Response.StatusCode
 	e.retryAfter = RetryAfter(answer.Response.Header.Get("Retry-After"), time.Now())
 	var (
-		who   = fmt.Sprintf("%s and the secret in %s (%s)", a.Flag("oauth-client-id"), a.cfg.OAuth.ClientSecretFile, a.Flag("oauth-client-secret-file"))
+		who = fmt.Sprintf("%s and the secret in %s (%s)", a.Flag("oauth-client-id"), a.cfg.OAuth.ClientSecretFile,
+			a.Flag("oauth-client-secret-file"))
 		what  = fmt.Sprintf("%s and %s", a.Flag("oauth-audience"), a.Flag("oauth-scopes"))
 		where = a.Flag("oauth-token-url")
 	)
@@ -104,7 +105,8 @@ func (t *tokens) explain(err error) error {
 		}
 	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
 		e.Do = "check " + who
-	case e.Status < http.StatusInternalServerError && e.Status != http.StatusTooManyRequests && e.Status != http.StatusRequestTimeout:
+	case e.Status < http.StatusInternalServerError && e.Status != http.StatusTooManyRequests &&
+		e.Status != http.StatusRequestTimeout:
 		e.Do = "check " + where
 	}
 	if e.Code == "" {
@@ -115,7 +117,8 @@ func (t *tokens) explain(err error) error {
 
 // unusable returns the error of an answer without a usable token.
 func (t *tokens) unusable(what string) error {
-	return &TokenError{Endpoint: t.endpoint, Status: http.StatusOK, Err: errors.New(what), Do: "check " + t.access.Flag("oauth-token-url")}
+	return &TokenError{Endpoint: t.endpoint, Status: http.StatusOK, Err: errors.New(what),
+		Do: "check " + t.access.Flag("oauth-token-url")}
 }
 
 // excerpt returns the beginning of a text received from outside, without secrets.

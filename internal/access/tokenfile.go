@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// readToken returns the token that the text of a file holds: by itself, in quotes, behind "Bearer", or as a token endpoint answers it. The error
-// says why there is none, and nothing of the text.
+// readToken returns the token that the text of a file holds: by itself, in quotes, behind "Bearer", or as a token
+// endpoint answers it. The error says why there is none, and nothing of the text.
 func readToken(text string) (string, error) {
 	text = strings.TrimPrefix(text, "\ufeff")
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {

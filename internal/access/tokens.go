@@ -31,15 +31,17 @@ const (
 
 var errClosed = errors.New("the program is ending")
 
-// tokens fetches tokens from the endpoint and keeps the valid one. It has no timer: each request checks whether to renew.
+// tokens fetches tokens from the endpoint and keeps the valid one. It has no timer: each request checks whether to
+// renew.
 type tokens struct {
 	access   *Access
 	endpoint string // without its query, for messages
 	log      *slog.Logger
-	grant    clientcredentials.Config // used by one fetch at a time; the library remembers how the endpoint expects the secret
-	http     *http.Client
-	clock    func() time.Time
-	asked    atomic.Bool // the endpoint requested a client certificate, but none is configured
+	// used by one fetch at a time; the library remembers how the endpoint expects the secret
+	grant clientcredentials.Config
+	http  *http.Client
+	clock func() time.Time
+	asked atomic.Bool // the endpoint requested a client certificate, but none is configured
 
 	ctx  context.Context // of the fetches; ends with stop
 	stop context.CancelFunc
@@ -98,8 +100,9 @@ func newTokens(a *Access) (*tokens, error) {
 		return nil, unusable(a.Flag("ca-file"), err)
 	}
 	dialer := net.Dialer{Timeout: 10 * time.Second}
-	base := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: 10 * time.Second,
-		IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: maxHeader}
+	base := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext,
+		TLSHandshakeTimeout: 10 * time.Second,
+		IdleConnTimeout:     30 * time.Second, MaxResponseHeaderBytes: maxHeader}
 	base.TLSClientConfig = a.TLS()
 	base.TLSClientConfig.RootCAs, base.TLSClientConfig.GetClientCertificate = trusted.roots, a.present(&t.asked)
 	t.http = &http.Client{
@@ -113,8 +116,8 @@ func newTokens(a *Access) (*tokens, error) {
 	return t, nil
 }
 
-// get returns the token to send now. If its renewal is due, it starts a fetch in the background. If there is no valid token,
-// all callers wait for the same fetch, each until its context ends.
+// get returns the token to send now. If its renewal is due, it starts a fetch in the background. If there is no valid
+// token, all callers wait for the same fetch, each until its context ends.
 func (t *tokens) get(ctx context.Context) (string, error) {
 	t.mu.Lock()
 	now := t.clock()
@@ -177,7 +180,8 @@ func (t *tokens) fly(f *flight) {
 	default:
 		f.err, t.pause = err, now.Add(failurePause)
 		if t.held.valid(now) {
-			t.log.Warn("the token can't be renewed; the old one is used while it is valid", "good_until", t.held.until(), "error", err)
+			t.log.Warn("the token can't be renewed; the old one is used while it is valid", "good_until", t.held.until(),
+				"error", err)
 		}
 	}
 	t.flight = nil
@@ -207,7 +211,8 @@ func (t *tokens) fetch() (token, error) {
 	t.access.secrets.addToken(got.AccessToken)
 	switch {
 	case !strings.EqualFold(got.Type(), "Bearer"):
-		return token{}, t.unusable("it returned a token of type " + t.access.excerpt(got.Type()) + ", and a bearer token is needed")
+		return token{}, t.unusable("it returned a token of type " + t.access.excerpt(got.Type()) +
+			", and a bearer token is needed")
 	case !sendable(got.AccessToken):
 		return token{}, t.unusable("the returned token contains characters that a header can't hold")
 	}
@@ -224,7 +229,8 @@ func withLifetime(got *oauth2.Token, began time.Time) token {
 		expires = claims.Expires
 	}
 	lifetime := time.Until(expires).Round(time.Second)
-	if expires.IsZero() || lifetime <= 0 { // no lifetime, or one by a clock far from ours: use the token until it is refused
+	// no lifetime, or one by a clock far from ours: use the token until it is refused
+	if expires.IsZero() || lifetime <= 0 {
 		return t
 	}
 	began = began.Round(0) // drop the monotonic clock, which stops while a machine sleeps

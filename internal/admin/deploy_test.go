@@ -191,7 +191,8 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// A process that led keeps the offsets that it came to. What the dashboard makes of those of several is that of the leaders.
+// A process that led keeps the offsets that it came to. What the dashboard makes of those of several is that of the
+// leaders.
 func TestTheDashboardAfterLeadsHaveMoved(t *testing.T) {
 	t.Parallel()
 	promtool, err := exec.LookPath("promtool")

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// Known reports whether a host by which a browser asks is this machine's, or one of others. A site whose name leads to this address (DNS
-// rebinding) could else read what is served with its visitors' browsers. Addresses can't be made to lead elsewhere.
+// Known reports whether a host by which a browser asks is this machine's, or one of others. A site whose name leads to
+// this address (DNS rebinding) could else read what is served with its visitors' browsers. Addresses can't be made to
+// lead elsewhere.
 func Known(host string, others []string) bool {
 	host = nameOf(host)
 	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
@@ -32,7 +33,8 @@ func nameOf(host string) string {
 func onlyLocal(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !Known(r.Host, nil) {
-			http.Error(w, fmt.Sprintf("profiles are not served as %q: ask by address, or as localhost", r.Host), http.StatusMisdirectedRequest)
+			http.Error(w, fmt.Sprintf("profiles are not served as %q: ask by address, or as localhost", r.Host),
+				http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -54,7 +54,8 @@ func (l *lag) answered(caughtUp bool) {
 }
 
 // seconds returns for how long something may have been missing. Nothing is missing that was recorded up to the newest
-// visible update, nor that the source had when the stream was last caught up. The ledger's clock says nothing where it is ahead of this one.
+// visible update, nor that the source had when the stream was last caught up. The ledger's clock says nothing where it
+// is ahead of this one.
 func (l *lag) seconds(now time.Time) float64 {
 	since := l.at
 	if l.newest.After(since) && !l.newest.After(now) {
@@ -81,9 +82,11 @@ type lags struct {
 func newLags(m *Metrics) lags {
 	name := func(name string) string { return prometheus.BuildFQName(namespace, "", name) }
 	return lags{
-		m:       m,
-		offsets: prometheus.NewDesc(name("lag_offsets"), "Offsets between the watermark and the ledger's end; NaN: not known.", nil, nil),
-		seconds: prometheus.NewDesc(name("lag_seconds"), "Since when something of the stream is missing, 0 where nothing is; NaN: not known.", []string{"stream"}, nil),
+		m: m,
+		offsets: prometheus.NewDesc(name("lag_offsets"),
+			"Offsets between the watermark and the ledger's end; NaN: not known.", nil, nil),
+		seconds: prometheus.NewDesc(name("lag_seconds"), "Since when something of the stream is missing, 0 where nothing "+
+			"is; NaN: not known.", []string{"stream"}, nil),
 	}
 }
 

@@ -95,7 +95,8 @@ func (m *Metrics) OfNetwork() *Metrics {
 	return n
 }
 
-// newMetrics registers what each ledger has with ofLedger, and what there is once in a process with ofProcess; nil: with nobody.
+// newMetrics registers what each ledger has with ofLedger, and what there is once in a process with ofProcess; nil:
+// with nobody.
 func newMetrics(registry *prometheus.Registry, ofLedger, ofProcess prometheus.Registerer) *Metrics {
 	every, once := promauto.With(ofLedger), promauto.With(ofProcess)
 	gauge := func(to promauto.Factory, name, help string) prometheus.Gauge {
@@ -112,49 +113,74 @@ func newMetrics(registry *prometheus.Registry, ofLedger, ofProcess prometheus.Re
 	}
 	histograms := func(to promauto.Factory, name, help string, labels ...string) *prometheus.HistogramVec {
 		buckets := prometheus.ExponentialBuckets(0.001, 2.5, 12)
-		return to.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
+		return to.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets},
+			labels)
 	}
 	m := &Metrics{
-		registry:         registry,
-		gathered:         prometheus.Gatherers{registry},
-		build:            gauges(once, "build_info", "1, with what this process was built from.", "version", "commit", "schema_version", "go_version"),
-		watermark:        gauge(every, "watermark_offset", "Offset up to which everything is stored and visible."),
-		frontier:         gauge(every, "frontier_offset", "Offset up to which everything is fetched and stored."),
-		ledgerEnd:        gauge(every, "ledger_end_offset", "The ledger's end as last requested; NaN: not yet."),
-		lags:             map[string]*lag{streamUpdates: {}, streamTransactions: {}},
-		leading:          gauges(every, "leading", "1 while this process writes the stream, 0 while it does not.", "stream"),
-		epochs:           gauges(every, "epoch", "Epoch of the term in which this process last led the stream; a later leader has a greater one.", "stream"),
-		states:           gauges(every, "stream_state", "1 for the state of the stream in this process, 0 for the others: leads, stands_by, waits, failed.", "stream", "state"),
-		queue:            gauge(every, "queue_bytes", "JSON of updates that is fetched and not written yet."),
-		updates:          counter(every, "updates_total", "Updates committed by this process."),
-		rows:             counters(every, "rows_total", "Rows committed by this process.", "relation"),
-		phases:           histograms(every, "batch_phase_duration_seconds", "Duration of the phases of a batch: copy, project, commit.", "phase"),
-		requests:         counters(once, "requests_total", "Requests to the participant and the Scan service; status 0 is no answer.", "operation", "status"),
-		notJSON:          counters(once, "not_json_answers_total", "Answers with status 200 from the participant and the Scan service that are not JSON.", "operation"),
-		hosting:          counters(once, "hosting_changes_total", "Topology events that name this participant: a party was added to it, changed its permission, was revoked, or is being onboarded.", "kind"),
-		duration:         histograms(once, "request_duration_seconds", "Duration of requests to the participant and the Scan service, idle waiting included.", "operation"),
-		decoding:         histograms(once, "decode_duration_seconds", "Duration of decoding the updates, or records, of an answer.", "operation"),
-		received:         counters(once, "received_bytes_total", "JSON received from the participant and the Scan service.", "operation"),
-		passed:           counters(once, "scan_passed_over_total", "Times that one of several Scan services was passed over: failed, disagrees.", "scan", "reason"),
-		retries:          counters(every, "retries_total", "Retries of a stream after an error.", "stream", "reason"),
-		taskRetries:      counters(every, "task_retries_total", "Retries of a background task after an error.", "task"),
-		lookups:          counters(once, "lookups_total", "Contracts that were looked up and stored: found, not_found, unusable.", "outcome"),
-		packageTypes:     counters(once, "package_types_total", "Packages whose types were asked for: stored, unreadable, missing.", "outcome"),
-		packagesRead:     gauge(once, "packages_read_timestamp_seconds", "When the vetted packages were last read, in Unix time; 0: not by this process."),
-		packageChanges:   counter(once, "package_changes_total", "Changes of vetted packages that this process saw."),
-		failing:          gauges(every, "task_failing", "1 while a background task fails, or there is no transaction history to read, 0 while it works.", "task"),
-		historyRecords:   counter(every, "transaction_history_records_total", "Records of the transaction history committed by this process."),
-		historySeq:       gauge(every, "transaction_history_seq", "The number of the newest record of the transaction history that was read."),
-		historyNewest:    gauge(every, "transaction_history_newest_timestamp_seconds", "Latest date of the stored records of the transaction history that this process has read, in Unix time; 0: none."),
-		historyCurrent:   gauge(every, "transaction_history_current_timestamp_seconds", "When everything in the Scan service was last found to be stored, in Unix time; 0: not by this process."),
-		historyRereading: gauge(every, "transaction_history_rereading", "1 while the transaction history is read again from its beginning, else 0."),
-		derived:          gauge(every, "derived_offset", "Offset of a network up to which the records that follow from its updates are stored; 0: not by this process."),
-		tablesBytes:      gauge(every, "tables_bytes", "What the tables and their indexes take on disk; 0: not measured yet."),
-		partitions:       gauge(every, "partitions", "Partitions of the tables of events."),
-		sealed:           counters(every, "sealed_windows_total", "Windows that were compared with their source again and sealed: equal, different, not_shown, pruned.", "stream", "result"),
-		differences:      counters(every, "differences_total", "Differences from the source in sealed windows.", "stream"),
-		verifiedOffset:   gauge(every, "verified_offset", "Offset up to which everything was compared with the participant again, and was equal."),
-		verifiedSeq:      gauge(every, "verified_seq", "Record of the transaction history up to which everything was compared with its service again, and was equal."),
+		registry: registry,
+		gathered: prometheus.Gatherers{registry},
+		build: gauges(once, "build_info", "1, with what this process was built from.", "version", "commit",
+			"schema_version", "go_version"),
+		watermark: gauge(every, "watermark_offset", "Offset up to which everything is stored and visible."),
+		frontier:  gauge(every, "frontier_offset", "Offset up to which everything is fetched and stored."),
+		ledgerEnd: gauge(every, "ledger_end_offset", "The ledger's end as last requested; NaN: not yet."),
+		lags:      map[string]*lag{streamUpdates: {}, streamTransactions: {}},
+		leading:   gauges(every, "leading", "1 while this process writes the stream, 0 while it does not.", "stream"),
+		epochs: gauges(every, "epoch", "Epoch of the term in which this process last led the stream; a later "+
+			"leader has a greater one.", "stream"),
+		states: gauges(every, "stream_state", "1 for the state of the stream in this process, 0 for the others: "+
+			"leads, stands_by, waits, failed.", "stream", "state"),
+		queue:   gauge(every, "queue_bytes", "JSON of updates that is fetched and not written yet."),
+		updates: counter(every, "updates_total", "Updates committed by this process."),
+		rows:    counters(every, "rows_total", "Rows committed by this process.", "relation"),
+		phases: histograms(every, "batch_phase_duration_seconds", "Duration of the phases of a batch: copy, "+
+			"project, commit.", "phase"),
+		requests: counters(once, "requests_total",
+			"Requests to the participant and the Scan service; status 0 is no answer.", "operation", "status"),
+		notJSON: counters(once, "not_json_answers_total", "Answers with status 200 from the participant and the "+
+			"Scan service that are not JSON.", "operation"),
+		hosting: counters(once, "hosting_changes_total", "Topology events that name this participant: a party was "+
+			"added to it, changed its permission, was revoked, or is being onboarded.", "kind"),
+		duration: histograms(once, "request_duration_seconds", "Duration of requests to the participant and the "+
+			"Scan service, idle waiting included.", "operation"),
+		decoding: histograms(once, "decode_duration_seconds",
+			"Duration of decoding the updates, or records, of an answer.", "operation"),
+		received: counters(once, "received_bytes_total", "JSON received from the participant and the Scan service.",
+			"operation"),
+		passed: counters(once, "scan_passed_over_total", "Times that one of several Scan services was passed "+
+			"over: failed, disagrees.", "scan", "reason"),
+		retries:     counters(every, "retries_total", "Retries of a stream after an error.", "stream", "reason"),
+		taskRetries: counters(every, "task_retries_total", "Retries of a background task after an error.", "task"),
+		lookups: counters(once, "lookups_total",
+			"Contracts that were looked up and stored: found, not_found, unusable.", "outcome"),
+		packageTypes: counters(once, "package_types_total",
+			"Packages whose types were asked for: stored, unreadable, missing.", "outcome"),
+		packagesRead: gauge(once, "packages_read_timestamp_seconds", "When the vetted packages were last read, in Unix "+
+			"time; 0: not by this process."),
+		packageChanges: counter(once, "package_changes_total", "Changes of vetted packages that this process saw."),
+		failing: gauges(every, "task_failing", "1 while a background task fails, or there is no transaction "+
+			"history to read, 0 while it works.", "task"),
+		historyRecords: counter(every, "transaction_history_records_total", "Records of the transaction history "+
+			"committed by this process."),
+		historySeq: gauge(every, "transaction_history_seq", "The number of the newest record of the transaction "+
+			"history that was read."),
+		historyNewest: gauge(every, "transaction_history_newest_timestamp_seconds", "Latest date of the stored records "+
+			"of the transaction history that this process has read, in Unix time; 0: none."),
+		historyCurrent: gauge(every, "transaction_history_current_timestamp_seconds", "When everything in the Scan "+
+			"service was last found to be stored, in Unix time; 0: not by this process."),
+		historyRereading: gauge(every, "transaction_history_rereading", "1 while the transaction history is read again "+
+			"from its beginning, else 0."),
+		derived: gauge(every, "derived_offset", "Offset of a network up to which the records that follow from its "+
+			"updates are stored; 0: not by this process."),
+		tablesBytes: gauge(every, "tables_bytes", "What the tables and their indexes take on disk; 0: not measured yet."),
+		partitions:  gauge(every, "partitions", "Partitions of the tables of events."),
+		sealed: counters(every, "sealed_windows_total", "Windows that were compared with their source again and "+
+			"sealed: equal, different, not_shown, pruned.", "stream", "result"),
+		differences: counters(every, "differences_total", "Differences from the source in sealed windows.", "stream"),
+		verifiedOffset: gauge(every, "verified_offset", "Offset up to which everything was compared with the participant "+
+			"again, and was equal."),
+		verifiedSeq: gauge(every, "verified_seq", "Record of the transaction history up to which everything was compared "+
+			"with its service again, and was equal."),
 	}
 	m.beginWithZero()
 	ofLedger.MustRegister(newLags(m))
@@ -162,7 +188,8 @@ func newMetrics(registry *prometheus.Registry, ofLedger, ofProcess prometheus.Re
 	return m
 }
 
-// beginWithZero makes counters whose labels are known, so that an increase has the first one too. Request and TaskFailing do the same when they learn of a label.
+// beginWithZero makes counters whose labels are known, so that an increase has the first one too. Request and
+// TaskFailing do the same when they learn of a label.
 func (m *Metrics) beginWithZero() {
 	for of, values := range map[*prometheus.CounterVec][]string{
 		m.rows:         {"unknown_elements", "unknown_transactions"},
@@ -205,8 +232,8 @@ func (m *Metrics) LedgerEnd(end int64) {
 	m.compare()
 }
 
-// UpdatesRecovered notes that the participant answers again. The current ledger end is not known yet, so the lag is known
-// only if the last known end was not reached.
+// UpdatesRecovered notes that the participant answers again. The current ledger end is not known yet, so the lag is
+// known only if the last known end was not reached.
 func (m *Metrics) UpdatesRecovered() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -229,8 +256,8 @@ func (m *Metrics) Shown(recordTime time.Time) {
 	m.lags[streamUpdates].newest = recordTime
 }
 
-// SourceLost notes that the source of a stream gives no usable answer. So its lag is not known, unless something was missing: that still is,
-// until this process reads it.
+// SourceLost notes that the source of a stream gives no usable answer. So its lag is not known, unless something was
+// missing: that still is, until this process reads it.
 func (m *Metrics) SourceLost(stream string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -255,7 +282,8 @@ func (m *Metrics) Request(ctx context.Context, operation string, status int, d t
 	m.notJSON.WithLabelValues(operation)
 	m.duration.WithLabelValues(operation).Observe(d.Seconds())
 	m.received.WithLabelValues(operation).Add(float64(bytes))
-	tracing.Step(ctx, "fetch", d, attribute.String("ledgerindexer.operation", operation), attribute.Int("http.response.status_code", status),
+	tracing.Step(ctx, "fetch", d, attribute.String("ledgerindexer.operation", operation),
+		attribute.Int("http.response.status_code", status),
 		attribute.Int64("http.response.body.size", bytes))
 }
 
@@ -350,8 +378,8 @@ func (m *Metrics) TransactionsResumed(seq int64, rereading bool) {
 	m.historyRereading.Set(oneIf(rereading))
 }
 
-// TransactionsCommitted counts committed records of the transaction history, 0 or more, and sets the position. There may be
-// more records.
+// TransactionsCommitted counts committed records of the transaction history, 0 or more, and sets the position. There
+// may be more records.
 func (m *Metrics) TransactionsCommitted(seq int64, rereading bool, records int) {
 	m.TransactionsResumed(seq, rereading)
 	m.historyRecords.Add(float64(records))

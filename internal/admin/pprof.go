@@ -20,5 +20,6 @@ func ServePprof(ctx context.Context, listener net.Listener, logger *slog.Logger)
 	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	// No write timeout: a profile over minutes is answered after them.
-	return serveUntil(ctx, listener, logger, &http.Server{Handler: onlyLocal(mux), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute})
+	return serveUntil(ctx, listener, logger, &http.Server{Handler: onlyLocal(mux), ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout: time.Minute})
 }

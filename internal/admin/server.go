@@ -18,8 +18,8 @@ import (
 const (
 	// checkTimeout limits each readiness check.
 	checkTimeout = 2 * time.Second
-	// maxClients is how many connections are answered at a time on an address; others wait until one ends. An idle one does after idleTimeout:
-	// a client that asks again connects again.
+	// maxClients is how many connections are answered at a time on an address; others wait until one ends. An idle one
+	// does after idleTimeout: a client that asks again connects again.
 	maxClients  = 32
 	idleTimeout = 10 * time.Second
 )
@@ -73,8 +73,8 @@ func (h *Health) Remove(stream string) {
 	delete(h.states, stream)
 }
 
-// Set sets the state of a stream, whether that is ready, and what it is in words, such as "leading" or "waiting for a snapshot to be
-// finished". It reports whether anything has changed.
+// Set sets the state of a stream, whether that is ready, and what it is in words, such as "leading" or "waiting for a
+// snapshot to be finished". It reports whether anything has changed.
 func (h *Health) Set(stream string, state State, ready bool, text string) (changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,7 +137,8 @@ func ask(ctx context.Context, check func(context.Context) error) <-chan error {
 	return answer
 }
 
-// Probes answers /healthz, /readyz and /metrics. public returns a text without what not everybody may read: errors of servers name parties.
+// Probes answers /healthz, /readyz and /metrics. public returns a text without what not everybody may read: errors of
+// servers name parties.
 func Probes(health *Health, metrics *Metrics, public func(text string) string) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -163,11 +164,13 @@ func Probes(health *Health, metrics *Metrics, public func(text string) string) *
 // Serve answers requests on listener until ctx ends. What goes wrong with a connection is logged.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger) error {
 	return serveUntil(ctx, listener, logger, &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: idleTimeout,
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: idleTimeout,
 	})
 }
 
-// serveUntil serves on listener until ctx ends, to so many clients at a time that the process has files left for its own connections.
+// serveUntil serves on listener until ctx ends, to so many clients at a time that the process has files left for its
+// own connections.
 func serveUntil(ctx context.Context, listener net.Listener, logger *slog.Logger, server *http.Server) error {
 	server.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
 	listener = netutil.LimitListener(listener, maxClients)

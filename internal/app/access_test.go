@@ -54,7 +54,8 @@ func limitedRole(t *testing.T, database, suffix string, grant store.Reader) (rol
 	return role, u.String()
 }
 
-// seen is what parties may see of the truth, by the rule that docs/access.md states: worked out here from the rows alone.
+// seen is what parties may see of the truth, by the rule that docs/access.md states: worked out here from the rows
+// alone.
 type seen struct {
 	parties map[string]bool
 	rows    map[string][]sandbox.Row
@@ -113,8 +114,8 @@ func seenBy(truth map[string][]sandbox.Row, parties []string) *seen {
 	return s
 }
 
-// A role that is limited to parties sees of every relation what these may see, whatever the ledger and whoever they are: with facts alone
-// and with the rows of a snapshot.
+// A role that is limited to parties sees of every relation what these may see, whatever the ledger and whoever they
+// are: with facts alone and with the rows of a snapshot.
 func TestALimitedRoleSeesWhatItsPartiesMaySee(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -36,9 +36,11 @@ type NetworkBackfill struct {
 	Show func(ledger.Progress) `kong:"-"`
 }
 
-// RunBackfill seeds the database from a snapshot of active contracts. wrote, if not nil, is called after each page with the number
-// of stored entries. When ctx ends, RunBackfill finishes the page under way and returns ctx's error: the next run resumes there.
-func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote func(entries int64)) (ledger.SnapshotProgress, error) {
+// RunBackfill seeds the database from a snapshot of active contracts. wrote, if not nil, is called after each page with
+// the number of stored entries. When ctx ends, RunBackfill finishes the page under way and returns ctx's error: the
+// next run resumes there.
+func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger,
+	wrote func(entries int64)) (ledger.SnapshotProgress, error) {
 	if err := refuseNetworkSchemas(cfg.Schemas); err != nil {
 		return ledger.SnapshotProgress{}, err
 	}
@@ -48,8 +50,10 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 	return seed(ctx, open, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote, cfg.Show)
 }
 
-// RunNetworkBackfill is RunBackfill for the updates of a network, from a snapshot of a Scan service, or one in bulk files.
-func RunNetworkBackfill(ctx context.Context, cfg NetworkBackfill, logger *slog.Logger, wrote func(entries int64)) (ledger.SnapshotProgress, error) {
+// RunNetworkBackfill is RunBackfill for the updates of a network, from a snapshot of a Scan service, or one in bulk
+// files.
+func RunNetworkBackfill(ctx context.Context, cfg NetworkBackfill, logger *slog.Logger,
+	wrote func(entries int64)) (ledger.SnapshotProgress, error) {
 	logger = networkLogger(logger)
 	cfg.Schemas.Network = true
 	open := func(*store.Store) (seeder, error) { return newNetwork(cfg.Scan, logger, observation{}) }
@@ -70,14 +74,16 @@ func requireScan(cfg config.Scan) error {
 
 func refuseNetworkSchemas(schemas config.Schemas) error {
 	if schemas.OfNetwork() {
-		return &config.UsageError{Err: errors.New("these schemas are for the updates of a network: fill them with `backfill network`")}
+		return &config.UsageError{Err: errors.New("these schemas are for the updates of a network: fill them with " +
+			"`backfill network`")}
 	}
 	return nil
 }
 
 // seed seeds a database from a snapshot of a source.
 func seed(
-	ctx context.Context, open func(*store.Store) (seeder, error), database config.Database, snapshot config.Snapshot, profile config.Profile, logger *slog.Logger,
+	ctx context.Context, open func(*store.Store) (seeder, error), database config.Database, snapshot config.Snapshot,
+	profile config.Profile, logger *slog.Logger,
 	wrote func(entries int64), show func(ledger.Progress),
 ) (none ledger.SnapshotProgress, err error) {
 	endPprof, err := startPprof(ctx, profile, logger)
@@ -107,14 +113,16 @@ func seed(
 		tellLeftOut(ctx, logger, known.scope)
 	}
 	j := job[*store.UpdatesWriter]{
-		db: db, role: store.RoleUpdates, take: db.LeadUpdates, busy: "stop it before seeding from a snapshot", stream: "snapshot", logger: logger, show: show,
+		db: db, role: store.RoleUpdates, take: db.LeadUpdates, busy: "stop it before seeding from a snapshot",
+		stream: "snapshot", logger: logger, show: show,
 	}
 	var progress ledger.SnapshotProgress
 	err = j.run(ctx, func(ctx context.Context, leader *store.UpdatesWriter, report func(ledger.Progress)) (err error) {
 		begun := progress != none // in an earlier term, so there is nothing to drop any more
 		loop := ingest.Snapshot{
-			Source: from, Sink: leader, Scope: known.scope, ParticipantID: known.id, At: snapshot.Offset(), Restart: snapshot.Restart && !begun,
-			Logger: logger, Wrote: wrote, Progress: report,
+			Source: from, Sink: leader, Scope: known.scope, ParticipantID: known.id, At: snapshot.Offset(),
+			Restart: snapshot.Restart && !begun,
+			Logger:  logger, Wrote: wrote, Progress: report,
 		}
 		stored, err := loop.Run(ctx)
 		if stored != none {
@@ -156,7 +164,8 @@ func checkSameLedger(ctx context.Context, db *store.Store, from seeder) (identit
 
 // checkSameLedgerBy is checkSameLedger with another check of the database.
 func checkSameLedgerBy(
-	ctx context.Context, db *store.Store, from seeder, check func(ctx context.Context, participantID string, scope ledger.Scope) error,
+	ctx context.Context, db *store.Store, from seeder, check func(ctx context.Context, participantID string,
+		scope ledger.Scope) error,
 ) (identity, error) {
 	known, err := from.identify(ctx)
 	if err != nil {

@@ -119,8 +119,8 @@ func TestBackfillWithReassignmentsInFlight(t *testing.T) {
 	})
 }
 
-// backfillToCommit runs a backfill that is stopped at its first commit. The participant serves one page, and no more before that:
-// what is there is written together, and could be all of it.
+// backfillToCommit runs a backfill that is stopped at its first commit. The participant serves one page, and no more
+// before that: what is there is written together, and could be all of it.
 func backfillToCommit(t *testing.T, database string, l sandbox.History, options sandbox.ServerOptions, at int64) error {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

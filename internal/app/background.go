@@ -18,7 +18,8 @@ import (
 	"ledgerindexer/verify"
 )
 
-// background is the tasks that run beside the updates while this process leads them. They never end or delay the stream.
+// background is the tasks that run beside the updates while this process leads them. They never end or delay the
+// stream.
 type background struct {
 	committed chan struct{} // of capacity 1: a batch was committed
 	named     chan struct{} // likewise, for the task that reads packages
@@ -90,10 +91,12 @@ func (b *background) end(ctx context.Context, x *indexer) {
 }
 
 // startTasks implements origin: it starts the tasks that are configured; they end with ctx.
-func (u *participantUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter, past verify.UpdateSource) *background {
+func (u *participantUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter,
+	past verify.UpdateSource) *background {
 	b := newBackground()
 	if u.cfg.LookupRate > 0 {
-		u.startLookups(ctx, b, leader, ingest.Lookups{Source: contracts{u.Client}, Parties: u.scope.Parties, Rate: u.rates.lookups})
+		u.startLookups(ctx, b, leader, ingest.Lookups{Source: contracts{u.Client}, Parties: u.scope.Parties,
+			Rate: u.rates.lookups})
 	}
 	if u.cfg.PackagesInterval > 0 {
 		packages := ingest.Packages{
@@ -108,7 +111,8 @@ func (u *participantUpdates) startTasks(ctx context.Context, leader *store.Updat
 		b.start(ingest.TaskTypes, func() error { return u.readTypes(ctx, leader, b.named, vetted) })
 	}
 	hosting := ingest.Hosting{
-		Hosted: u.hostedParties, Sink: leader, Named: u.scope.Parties, Wake: b.held, Logger: u.logger, Watch: u.watchTask(ingest.TaskHosting),
+		Hosted: u.hostedParties, Sink: leader, Named: u.scope.Parties, Wake: b.held, Logger: u.logger,
+		Watch:  u.watchTask(ingest.TaskHosting),
 		Finish: b.current,
 	}
 	b.start(ingest.TaskHosting, func() error { return hosting.Run(ctx) })
@@ -117,7 +121,8 @@ func (u *participantUpdates) startTasks(ctx context.Context, leader *store.Updat
 	return b
 }
 
-// startLookups starts a task that looks up contracts. It sets the members of the task that are the same for all sources.
+// startLookups starts a task that looks up contracts. It sets the members of the task that are the same for all
+// sources.
 func (x *indexer) startLookups(ctx context.Context, b *background, leader *store.UpdatesWriter, task ingest.Lookups) {
 	task.Sink, task.Wake, task.Logger, task.Watch = leader, b.committed, x.logger, x.watchTask(ingest.TaskLookups)
 	task.Finish = b.current
@@ -126,7 +131,8 @@ func (x *indexer) startLookups(ctx context.Context, b *background, leader *store
 }
 
 // startSealing starts to compare the stored updates with their source again, if that is configured.
-func (x *indexer) startSealing(ctx context.Context, b *background, leader *store.UpdatesWriter, from verify.UpdateSource) {
+func (x *indexer) startSealing(ctx context.Context, b *background, leader *store.UpdatesWriter,
+	from verify.UpdateSource) {
 	if x.cfg.VerifyRate == 0 {
 		return
 	}
@@ -150,9 +156,10 @@ func (b *background) wake() {
 // contracts implements ingest.LookupSource with a participant.
 type contracts struct{ client *participant.Client }
 
-// ContractByID returns an *ingest.UnusableError for an answer that is wrong about this contract only, and not because the
-// participant, or a proxy before it, fails.
-func (c contracts) ContractByID(ctx context.Context, id string, queryingParties []string) (ledger.Contract, ledger.JSON, error) {
+// ContractByID returns an *ingest.UnusableError for an answer that is wrong about this contract only, and not because
+// the participant, or a proxy before it, fails.
+func (c contracts) ContractByID(ctx context.Context, id string,
+	queryingParties []string) (ledger.Contract, ledger.JSON, error) {
 	contract, body, err := c.client.ContractByID(ctx, id, queryingParties)
 	var answer *participant.Error
 	aboutIt := errors.As(err, &answer) && answer.Operation == "contract-by-id" && !errors.Is(err, jsonhttp.ErrCutOff) &&

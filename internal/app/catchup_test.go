@@ -49,8 +49,8 @@ func ahead(t *testing.T, databaseURL string) (n int) {
 	return n
 }
 
-// Killed with SIGKILL at any point of a catch-up, and started again, with a participant that fails now and then: what was
-// stored ahead is used, nothing is lost and nothing is there twice.
+// Killed with SIGKILL at any point of a catch-up, and started again, with a participant that fails now and then: what
+// was stored ahead is used, nothing is lost and nothing is there twice.
 func TestKilledWhileCatchingUp(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "kills a program again and again until it gets through")

@@ -46,8 +46,8 @@ func simulatedScope(s config.Scope) sandbox.Scope {
 	}[s.Shape], Version: "3.5", NoTopology: !s.Topology}
 }
 
-// newScopeWorld is a ledger with a number of updates, and an empty database. Topology events are not read: the truth has those of all parties,
-// whatever the scope.
+// newScopeWorld is a ledger with a number of updates, and an empty database. Topology events are not read: the truth
+// has those of all parties, whatever the scope.
 func newScopeWorld(t *testing.T, seed uint64, updates int) *fillWorld {
 	t.Helper()
 	w := &fillWorld{ledger: sandbox.NewLedger(sandbox.Options{Seed: seed, ActiveShare: 0.4}), scope: defaultScope(), database: throwaway.Migrated(t, migrate)}
@@ -65,9 +65,10 @@ func (w *fillWorld) change(t *testing.T) error {
 	return RunIndexer(t.Context(), run, testLogger(t))
 }
 
-// A scope is changed to one that shows more. From then on it is read, by a daemon that works on; what was stored before stays as it was, until it has been filled in,
-// in runs that are stopped at any point. At each moment verification finds no difference, nothing is shown as active that is not, and
-// nothing that was shown is lost. At the end a database holds what one holds that was indexed in the new scope from the beginning.
+// A scope is changed to one that shows more. From then on it is read, by a daemon that works on; what was stored before
+// stays as it was, until it has been filled in, in runs that are stopped at any point. At each moment verification
+// finds no difference, nothing is shown as active that is not, and nothing that was shown is lost. At the end a
+// database holds what one holds that was indexed in the new scope from the beginning.
 func TestTheScopeIsChanged(t *testing.T) {
 	t.Parallel()
 	parties := sandbox.NewLedger(sandbox.Options{Seed: 91, ActiveShare: 0.4}).Parties()
@@ -218,8 +219,8 @@ func repairBoth(t *testing.T, databaseURL, ledgerURL string) error {
 	return err
 }
 
-// requireHistoryAndScope compares a database whose scope was changed at an offset: what happened up to there is that of the scope before, what
-// happened after, and what is active, is that of the one in force.
+// requireHistoryAndScope compares a database whose scope was changed at an offset: what happened up to there is that of
+// the scope before, what happened after, and what is active, is that of the one in force.
 func (w *fillWorld) requireHistoryAndScope(t *testing.T, before sandbox.Scope, changedAt int64) {
 	t.Helper()
 	end := w.ledger.End()
@@ -261,8 +262,9 @@ func narrowings(parties []string) map[string]scopeChange {
 	}
 }
 
-// Something is taken away from a scope: what was stored of it stays as history, nothing of it is active from then on, and verification finds no
-// difference. Added again, it is filled in, and the database holds what one holds in which nothing was ever taken away.
+// Something is taken away from a scope: what was stored of it stays as history, nothing of it is active from then on,
+// and verification finds no difference. Added again, it is filled in, and the database holds what one holds in which
+// nothing was ever taken away.
 func TestTheScopeIsNarrowed(t *testing.T) {
 	t.Parallel()
 	parties := sandbox.NewLedger(sandbox.Options{Seed: 94, ActiveShare: 0.4}).Parties()
@@ -322,7 +324,8 @@ func TestTheScopeIsNarrowed(t *testing.T) {
 	}
 }
 
-// A database that began at a snapshot, or was pruned, holds after an addition what one holds that began at the same floor with the larger scope.
+// A database that began at a snapshot, or was pruned, holds after an addition what one holds that began at the same
+// floor with the larger scope.
 func TestTheScopeIsChangedAboveASnapshot(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -401,7 +404,8 @@ func TestTheScopeIsChangedAboveASnapshot(t *testing.T) {
 	}
 }
 
-// What is stored of several scopes goes on to fit them when the database is reset to below a change, pruned, redacted, or changed again.
+// What is stored of several scopes goes on to fit them when the database is reset to below a change, pruned, redacted,
+// or changed again.
 func TestTheScopeIsNarrowedAndMore(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -492,8 +496,9 @@ func TestTheScopeIsNarrowedAndMore(t *testing.T) {
 	})
 }
 
-// A redaction and changes of the scope go together: what a contract held is erased where it left the scope without an event too, and an update's redaction
-// leaves the contracts whole that a larger scope shows of it later, until it is redacted again.
+// A redaction and changes of the scope go together: what a contract held is erased where it left the scope without an
+// event too, and an update's redaction leaves the contracts whole that a larger scope shows of it later, until it is
+// redacted again.
 func TestRedactingBetweenChangesOfTheScope(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -558,8 +563,8 @@ func TestRedactingBetweenChangesOfTheScope(t *testing.T) {
 	})
 }
 
-// Without the rights of a party that was taken away the daemon goes on. Verifying says what it needs them for, and does without when what was
-// stored of that party is pruned.
+// Without the rights of a party that was taken away the daemon goes on. Verifying says what it needs them for, and does
+// without when what was stored of that party is pruned.
 func TestRightsOfAPartyThatWasTakenAway(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -596,7 +601,8 @@ func TestRightsOfAPartyThatWasTakenAway(t *testing.T) {
 	require.NoError(t, verified())
 }
 
-// Killed with SIGKILL at any point, with a daemon that goes on, both changes of the scope and the filling in continue where they were.
+// Killed with SIGKILL at any point, with a daemon that goes on, both changes of the scope and the filling in continue
+// where they were.
 func TestKilledWhileTheScopeIsChanged(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "kills programs again and again until they get through")
@@ -643,7 +649,8 @@ type knowing struct {
 
 func (k knowing) Hosted(context.Context, []string) (map[string]bool, error) { return k.hosted, nil }
 
-// A party that the participant does not know is not added; one that it does not host is, and one that it does not know any more can stay.
+// A party that the participant does not know is not added; one that it does not host is, and one that it does not know
+// any more can stay.
 func TestUnknownPartiesAreNotAdded(t *testing.T) {
 	t.Parallel()
 	u := &updates{indexer: &indexer{logger: testLogger(t)}, origin: knowing{hosted: map[string]bool{"alice": true, "bob": false}}}

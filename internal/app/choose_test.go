@@ -17,8 +17,8 @@ import (
 
 const choseToRead = "what is read of the Scan service is chosen; --scan-history reads something else"
 
-// A new database begins with the updates of both releases' services, beside the participant's or alone, and with the transaction history
-// where there is nothing else; records are those of the service.
+// A new database begins with the updates of both releases' services, beside the participant's or alone, and with the
+// transaction history where there is nothing else; records are those of the service.
 func TestWhatIsReadWithoutAChoiceOfTheFlags(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -90,7 +90,8 @@ func TestWhatIsReadWithoutAChoiceOfTheFlags(t *testing.T) {
 
 func page503() http.Handler { return page(http.StatusServiceUnavailable) }
 
-// While a service does not say what it has it is asked again, and the participant's updates are read; what it then has is read.
+// While a service does not say what it has it is asked again, and the participant's updates are read; what it then has
+// is read.
 func TestAServiceThatDoesNotSayWhatItHasIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "waits between tries")
@@ -145,8 +146,8 @@ func TestAServiceThatHasNothing(t *testing.T) {
 	}
 }
 
-// What a database began with goes on. If the service has it no more, nothing is lost, something else is not begun by itself, and the stream says
-// what to do; what it says does it.
+// What a database began with goes on. If the service has it no more, nothing is lost, something else is not begun by
+// itself, and the stream says what to do; what it says does it.
 func TestADatabaseWhoseHistoryTheServiceHasNoMore(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -13,8 +13,9 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// The clock of the database's server is set forth and back by a day while a daemon writes, another stands by, and history is filled in. Nobody waits
-// for that day: one leads, the other takes over when it ends, and the database holds what the ledger shows.
+// The clock of the database's server is set forth and back by a day while a daemon writes, another stands by, and
+// history is filled in. Nobody waits for that day: one leads, the other takes over when it ends, and the database holds
+// what the ledger shows.
 func TestTheClockOfTheDatabaseIsSet(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "starts a server with a clock of its own, and has daemons take the lead again")

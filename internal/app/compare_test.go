@@ -93,7 +93,8 @@ var comparedElsewhere = names(`
 	packages templates interfaces choices fields typed_views synchronizers hosted_parties vetted_packages vetting_changes
 	amulet_sums burns rewards traffic_purchases mining_rounds`)
 
-// Every relation is compared with what the simulator decided, row by row, or is named as one that other tests are about.
+// Every relation is compared with what the simulator decided, row by row, or is named as one that other tests are
+// about.
 func TestEveryRelationIsCompared(t *testing.T) {
 	t.Parallel()
 	compared := slices.Concat(sandbox.Relations(), sandbox.HistoryRelations(), names("holdings holding_totals token_events pending_instructions"))

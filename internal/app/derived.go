@@ -13,8 +13,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// derivedHistory implements transactionsService for the records that follow from the stored updates of a network. It derives them from the
-// database, without a request.
+// derivedHistory implements transactionsService for the records that follow from the stored updates of a network. It
+// derives them from the database, without a request.
 type derivedHistory struct {
 	store *store.Store
 	ready <-chan struct{} // closed when the history may be read; nil: at once
@@ -37,7 +37,8 @@ func newDerivedTransactions(n *indexer, history *derivedHistory) *transactions {
 	return &transactions{indexer: n, service: history, derived: history}
 }
 
-// Describe implements ingest.TransactionsSource. It forgets the remembered records: stored updates may have been repaired, or filled in.
+// Describe implements ingest.TransactionsSource. It forgets the remembered records: stored updates may have been
+// repaired, or filled in.
 func (d *derivedHistory) Describe(ctx context.Context) (ledger.TransactionsService, error) {
 	if d.ready != nil {
 		select {
@@ -59,8 +60,9 @@ const (
 	filledIn     = "history was filled in below them"
 )
 
-// deriveAgain begins a generation where the one that is read is not what follows from the stored updates. While history is filled in from
-// the newest on, it is filled in below each generation that is begun: so that one is ever shown, the one that is under way is read to its end.
+// deriveAgain begins a generation where the one that is read is not what follows from the stored updates. While history
+// is filled in from the newest on, it is filled in below each generation that is begun: so that one is ever shown, the
+// one that is under way is read to its end.
 func (h *transactions) deriveAgain(ctx context.Context, leader *store.TransactionsWriter) error {
 	at, _, err := leader.TransactionsPosition(ctx)
 	if err != nil {
@@ -75,8 +77,8 @@ func (h *transactions) deriveAgain(ctx context.Context, leader *store.Transactio
 	return err
 }
 
-// outdated returns why the generation that is read is not what follows from the stored updates; empty: it is, as far as it goes. The
-// last record has the version of the rules by which all records were derived that can be.
+// outdated returns why the generation that is read is not what follows from the stored updates; empty: it is, as far as
+// it goes. The last record has the version of the rules by which all records were derived that can be.
 func (d *derivedHistory) outdated(ctx context.Context, at ledger.TransactionsPosition) (why string, err error) {
 	if at.Records() == 0 {
 		return "", nil
@@ -103,7 +105,8 @@ func (d *derivedHistory) outdated(ctx context.Context, at ledger.TransactionsPos
 	return "", err
 }
 
-// missing returns why records that follow from updates up to an offset have to be derived yet, or again; empty: they need not be.
+// missing returns why records that follow from updates up to an offset have to be derived yet, or again; empty: they
+// need not be.
 func (d *derivedHistory) missing(ctx context.Context, upTo ledger.Offset) (why string, err error) {
 	at, marks, err := d.store.TransactionsPosition(ctx)
 	if err != nil {
@@ -136,7 +139,8 @@ func updateOf(cursor ledger.TransactionsCursor) string {
 	return id
 }
 
-func (d *derivedHistory) TransactionsAfter(ctx context.Context, after ledger.TransactionsCursor) ([]ledger.Transaction, error) {
+func (d *derivedHistory) TransactionsAfter(ctx context.Context,
+	after ledger.TransactionsCursor) ([]ledger.Transaction, error) {
 	from := ledger.Offset(0)
 	if after != "" {
 		at, ok, err := d.store.UpdateOffset(ctx, updateOf(after))
@@ -165,7 +169,8 @@ func (d *derivedHistory) TransactionsAfter(ctx context.Context, after ledger.Tra
 	}
 }
 
-// unpruned is a derivedHistory that offers nothing once more updates were pruned: it would have fewer records than are compared, in other places.
+// unpruned is a derivedHistory that offers nothing once more updates were pruned: it would have fewer records than are
+// compared, in other places.
 type unpruned struct {
 	*derivedHistory
 	to ledger.Offset // up to here they were pruned before
@@ -178,7 +183,8 @@ func newUnpruned(ctx context.Context, db *store.Store) (unpruned, error) {
 	return unpruned{newDerivedHistory(db, nil), bounds.PrunedTo}, err
 }
 
-func (u unpruned) TransactionsAfter(ctx context.Context, after ledger.TransactionsCursor) ([]ledger.Transaction, error) {
+func (u unpruned) TransactionsAfter(ctx context.Context,
+	after ledger.TransactionsCursor) ([]ledger.Transaction, error) {
 	records, err := u.derivedHistory.TransactionsAfter(ctx, after)
 	if err != nil {
 		return nil, err
@@ -217,7 +223,8 @@ func (d *derivedHistory) NewestTransactions(ctx context.Context, n int) ([]ledge
 		if all {
 			fresh = append(slices.Clone(d.newest), fresh...)
 		}
-		d.newest, d.upTo = fresh[max(0, len(fresh)-max(n, newestRemembered)):], max(watermark, at) // some may have come since it was read
+		// some may have come since it was read
+		d.newest, d.upTo = fresh[max(0, len(fresh)-max(n, newestRemembered)):], max(watermark, at)
 		list := slices.Clone(d.newest[max(0, len(d.newest)-n):])
 		slices.Reverse(list)
 		return list, nil
@@ -239,7 +246,8 @@ func (d *derivedHistory) reached() ledger.Offset {
 }
 
 // setDerivedMetric sets the metric of how far records were derived, after those up to a cursor were stored.
-func (h *transactions) setDerivedMetric(ctx context.Context, at ledger.TransactionsPosition, stored ledger.TransactionsCursor) {
+func (h *transactions) setDerivedMetric(ctx context.Context, at ledger.TransactionsPosition,
+	stored ledger.TransactionsCursor) {
 	if h.derived == nil || at.Rereading() || stored == "" {
 		return
 	}
@@ -267,7 +275,8 @@ const sumsEvery = time.Minute
 func (h *transactions) keepSums(ctx context.Context, leader *store.TransactionsWriter) {
 	for ctx.Err() == nil {
 		if err := h.checkSums(ctx, leader); err != nil && ctx.Err() == nil {
-			h.logger.WarnContext(ctx, "the amulets of updates could not be added up; it is tried again", "wait", sumsEvery.String(), "error", err)
+			h.logger.WarnContext(ctx, "the amulets of updates could not be added up; it is tried again",
+				"wait", sumsEvery.String(), "error", err)
 		}
 		ingest.Sleep(ctx, sumsEvery)
 	}

@@ -30,8 +30,8 @@ func derivedRelations(t *testing.T, databaseURL string) map[string][]sandbox.Row
 	return rowsIn(t, databaseURL, "network", "row_to_json(r)", sandbox.HistoryRelations())
 }
 
-// What POST /v0/transactions serves follows from what POST /v2/updates serves: record by record, field by field. docs/sql.md lists in
-// which fields it is not the same.
+// What POST /v0/transactions serves follows from what POST /v2/updates serves: record by record, field by field.
+// docs/sql.md lists in which fields it is not the same.
 func TestTheHistoryFollowsFromTheUpdates(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -56,8 +56,8 @@ func TestTheHistoryFollowsFromTheUpdates(t *testing.T) {
 	}
 }
 
-// requireOnlyDeviations compares the records that the service has with those that follow from its updates: both have the same rows, in
-// the same order, and these columns are all in which they differ.
+// requireOnlyDeviations compares the records that the service has with those that follow from its updates: both have
+// the same rows, in the same order, and these columns are all in which they differ.
 func requireOnlyDeviations(t *testing.T, served, derived map[string][]sandbox.Row) {
 	t.Helper()
 	differ := map[string]bool{}
@@ -138,7 +138,8 @@ func (p *prunedMeanwhile) TransactionsAfter(ctx context.Context, after ledger.Tr
 	return p.TransactionsSource.TransactionsAfter(ctx, after)
 }
 
-// Records are not compared with updates some of which are pruned meanwhile: the rest would be taken for others, or for too many.
+// Records are not compared with updates some of which are pruned meanwhile: the rest would be taken for others, or for
+// too many.
 func TestUpdatesArePrunedWhileTheirRecordsAreVerified(t *testing.T) {
 	t.Parallel()
 	_, scan := scanOf(83, 300, sandbox.ScanOptions{})
@@ -178,7 +179,8 @@ func TestUpdatesArePrunedWhileTheirRecordsAreVerified(t *testing.T) {
 	require.Empty(t, sandbox.Diff(renumbered(t, database, want), derivedRelations(t, database)))
 }
 
-// requireRestSealed seals records some of whose updates were pruned since they were read: these are sealed as they are, and the others compared.
+// requireRestSealed seals records some of whose updates were pruned since they were read: these are sealed as they are,
+// and the others compared.
 func requireRestSealed(t *testing.T, db audited, read []ledger.Transaction) {
 	t.Helper()
 	leader, ok, err := db.LeadTransactions(t.Context())
@@ -228,8 +230,8 @@ func TestRecordsOfFilledInHistory(t *testing.T) {
 	require.Empty(t, sandbox.Diff(renumbered(t, database, want), derivedRelations(t, database)))
 }
 
-// requireReadToItsEnd begins to derive records again, and lets history be filled in below what it has derived: a daemon goes on, and a run that
-// ends begins again.
+// requireReadToItsEnd begins to derive records again, and lets history be filled in below what it has derived: a daemon
+// goes on, and a run that ends begins again.
 func requireReadToItsEnd(t *testing.T, cfg Indexer) {
 	t.Helper()
 	db, err := store.Open(config.StoreOf(cfg.DatabaseURL, config.NetworkSchemas, testLogger(t)))
@@ -261,7 +263,8 @@ func requireReadToItsEnd(t *testing.T, cfg Indexer) {
 	require.Zero(t, at.Records())
 }
 
-// Per update of the network, archived + minted - created = burned; and the sums of what is beside the records are those of the records.
+// Per update of the network, archived + minted - created = burned; and the sums of what is beside the records are those
+// of the records.
 func TestTheSumsOfEachUpdateAgree(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -405,8 +408,8 @@ func TestRecordsAfterAReset(t *testing.T) {
 	require.Equal(t, int64(len(want["transactions"])), result.History.Records)
 }
 
-// Records of updates that were pruned can't be derived again. They stay as they are whatever the others are derived again for: a reset, or
-// other rules.
+// Records of updates that were pruned can't be derived again. They stay as they are whatever the others are derived
+// again for: a reset, or other rules.
 func TestRecordsOfPrunedUpdatesStay(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

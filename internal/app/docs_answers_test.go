@@ -12,7 +12,8 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// answer is what the model of the ledger says to a question of the cookbook, as rows in any order. Empty: no rows is right.
+// answer is what the model of the ledger says to a question of the cookbook, as rows in any order. Empty: no rows is
+// right.
 type answer struct {
 	of    func(d *documented) [][]any
 	empty bool

@@ -44,7 +44,8 @@ func (d *documented) testPostgRESTRules(t *testing.T) {
 	}
 }
 
-// roles runs docs/tools/postgrest.sql with names of this test's own. It returns how to connect as the one that logs in, and the other's name.
+// roles runs docs/tools/postgrest.sql with names of this test's own. It returns how to connect as the one that logs in,
+// and the other's name.
 func (d *documented) roles(t *testing.T) (login, reads string) {
 	t.Helper()
 	owner, err := pgx.Connect(t.Context(), d.database)

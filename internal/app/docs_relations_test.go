@@ -17,8 +17,8 @@ import (
 	"ledgerindexer/internal/throwaway"
 )
 
-// relationThemes is the order of docs/relations.md. Those with a picture show how their relations refer to others. A relation that is named
-// nowhere comes last in the theme of the first relation that it refers to.
+// relationThemes is the order of docs/relations.md. Those with a picture show how their relations refer to others. A
+// relation that is named nowhere comes last in the theme of the first relation that it refers to.
 var relationThemes = []relationTheme{
 	{"Updates and events", true, []string{
 		"updates", "events", "created_events", "archived_events", "exercised_events", "interface_views", "reassignments", "topology_events"}},
@@ -261,8 +261,8 @@ that lead to another relation, where the other row can be missing.
 // publishedColumn is a row of docs/relations.md about a column.
 var publishedColumn = regexp.MustCompile(`^\| (\w+) \| ([^|]+) \|`)
 
-// withdrawn lists what docs/relations.md promises and the catalog does not have any more: relations, and columns with their types. Analysts
-// rely on them, so whoever means it takes them out of the document by hand.
+// withdrawn lists what docs/relations.md promises and the catalog does not have any more: relations, and columns with
+// their types. Analysts rely on them, so whoever means it takes them out of the document by hand.
 func withdrawn(document string, described map[string]*relation) (gone []string) {
 	var of string
 	for line := range strings.Lines(document) {
@@ -293,7 +293,8 @@ func TestWhatIsPublishedStays(t *testing.T) {
 		"| kind | text |  | Kind |\n| more | text |  | More |\n| more | text[] |  | More |\n### events\n| kind | text |  | Kind |\n## Functions\n| f | x | y |\n", described))
 }
 
-// docs/relations.md says what the catalog says. It is the contract with analysts: make docs adds to it, and takes nothing away.
+// docs/relations.md says what the catalog says. It is the contract with analysts: make docs adds to it, and takes
+// nothing away.
 func TestReferenceOfRelations(t *testing.T) {
 	t.Parallel()
 	conn, err := pgx.Connect(t.Context(), throwaway.Migrated(t, migrate))

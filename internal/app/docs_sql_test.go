@@ -340,7 +340,8 @@ func (d *documented) keysHold(t *testing.T) (used int, without []string) {
 	return used, without
 }
 
-// Between both floors events are known, and what was active is not: questions about the past refuse that, and count no part of it.
+// Between both floors events are known, and what was active is not: questions about the past refuse that, and count no
+// part of it.
 func TestQuestionsOfThePastRefuseWhatIsNotKnown(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

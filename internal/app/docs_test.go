@@ -98,8 +98,8 @@ func withoutPublic(t *testing.T) (database string) {
 	return database
 }
 
-// begunInTheMiddle indexes a ledger from a snapshot of its middle on, with everything that the examples ask for. It returns the
-// database, and the offset of the snapshot.
+// begunInTheMiddle indexes a ledger from a snapshot of its middle on, with everything that the examples ask for. It
+// returns the database, and the offset of the snapshot.
 func begunInTheMiddle(t *testing.T, l *sandbox.Ledger) (database string, floor int64) {
 	t.Helper()
 	scope := config.Scope{Shape: "ledger-effects", Contracts: config.Contracts{Interfaces: sandbox.InterfaceNames()}, Reassignments: true, Topology: true}
@@ -176,7 +176,8 @@ func TestExamplesOfTheDocuments(t *testing.T) {
 	require.Equal(t, "25006", refusal.Code, "the role reads only")
 }
 
-// What was active at an offset is what the model says, and an error where that is not known. Keys hold with rows of a snapshot, too.
+// What was active at an offset is what the model says, and an error where that is not known. Keys hold with rows of a
+// snapshot, too.
 func TestThePastOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -15,7 +15,8 @@ import (
 const exportEvery = 10 * time.Second
 
 // waitsForVerified says what an export that follows waits for, so that nobody waits in vain.
-const waitsForVerified = "waiting for updates that fill a range and were compared with the ledger, which `indexer run` does unless its verification is off"
+const waitsForVerified = "waiting for updates that fill a range and were compared with the ledger, which `indexer " +
+	"run` does unless its verification is off"
 
 // Export says what is exported, and to where.
 type Export struct {
@@ -26,8 +27,8 @@ type Export struct {
 	Follow  bool // continue until the context ends
 }
 
-// RunExport exports what is not exported yet. The daemon may run meanwhile. The error is a *ledger.Problem if another export is at work there, and
-// if what is there is damaged, or does not fit the database.
+// RunExport exports what is not exported yet. The daemon may run meanwhile. The error is a *ledger.Problem if another
+// export is at work there, and if what is there is damaged, or does not fit the database.
 func RunExport(ctx context.Context, cfg Export, logger *slog.Logger) error {
 	db, err := cfg.Open(ctx, logger)
 	if err != nil {
@@ -42,7 +43,8 @@ func RunExport(ctx context.Context, cfg Export, logger *slog.Logger) error {
 	if !cfg.Follow {
 		return exportTo(ctx, cfg, db, place, logger)
 	}
-	return retryUntilDone(ctx, logger, "exporting", func(ctx context.Context) error { return exportTo(ctx, cfg, db, place, logger) }, func(error) {})
+	return retryUntilDone(ctx, logger,
+		"exporting", func(ctx context.Context) error { return exportTo(ctx, cfg, db, place, logger) }, func(error) {})
 }
 
 // exportTo begins with what is there: after an error it is not known what of the last range is.

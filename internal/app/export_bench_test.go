@@ -19,8 +19,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// BenchmarkExport exports a ledger, in turns with COPY TO of the same rows to nowhere. Its metric of_copy is how fast it is in comparison: 1 is the
-// speed of COPY.
+// BenchmarkExport exports a ledger, in turns with COPY TO of the same rows to nowhere. Its metric of_copy is how fast
+// it is in comparison: 1 is the speed of COPY.
 func BenchmarkExport(b *testing.B) {
 	l := sandbox.NewLedger(sandbox.Options{Seed: 66})
 	l.Grow(30_000)

@@ -10,7 +10,8 @@ import (
 	"ledgerindexer/internal/brief"
 )
 
-// Whatever request an object store refuses, export and import say so, and go on where they were when they are run again.
+// Whatever request an object store refuses, export and import say so, and go on where they were when they are run
+// again.
 func TestAnObjectStoreThatRefuses(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "exports and imports again and again until they get through")

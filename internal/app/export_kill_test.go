@@ -27,7 +27,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// unsteady is an object store that refuses some requests for a moment, cuts some connections, and gives some lists of before.
+// unsteady is an object store that refuses some requests for a moment, cuts some connections, and gives some lists of
+// before.
 type unsteady struct {
 	store  http.Handler
 	late   atomic.Bool
@@ -113,8 +114,8 @@ func filesIn(t *testing.T, to string) (files map[string]string) {
 	return files
 }
 
-// Killed again and again, export and prune leave what they leave that nobody disturbed, in a folder and in an object store that fails now and then and lists
-// late.
+// Killed again and again, export and prune leave what they leave that nobody disturbed, in a folder and in an object
+// store that fails now and then and lists late.
 func TestFilesOutliveKills(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

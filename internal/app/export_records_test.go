@@ -26,7 +26,8 @@ func requireRecords(t *testing.T, cfg Export, schema string) (rows map[string]in
 	return rows
 }
 
-// The records of the transaction history, and those that follow from the updates of a network, are exported by their seqs, into places of their own.
+// The records of the transaction history, and those that follow from the updates of a network, are exported by their
+// seqs, into places of their own.
 func TestRecordsAreExported(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -70,7 +71,8 @@ func TestRecordsAreExported(t *testing.T) {
 	requireProblem(t, err, "no record of the transaction history is stored")
 }
 
-// Records that are derived again have other seqs: their files take the place of those of before. Of what was redacted the files have nothing any more.
+// Records that are derived again have other seqs: their files take the place of those of before. Of what was redacted
+// the files have nothing any more.
 func TestRecordsThatChangeAreExportedAgain(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -139,7 +141,8 @@ func TestRecordsThatChangeAreExportedAgain(t *testing.T) {
 	require.Empty(t, filesOf(t, to.To))
 }
 
-// Records whose updates were pruned can't be compared when the others are derived again. An export that follows does not wait for that.
+// Records whose updates were pruned can't be compared when the others are derived again. An export that follows does
+// not wait for that.
 func TestRecordsOfPrunedUpdatesAreExported(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

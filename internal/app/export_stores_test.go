@@ -11,8 +11,8 @@ import (
 	"ledgerindexer/internal/export/exporttest"
 )
 
-// objectStores serves the object store of each test, by its bucket, under one address: variables of the process, which tests that run in
-// parallel share, say where an object store is.
+// objectStores serves the object store of each test, by its bucket, under one address: variables of the process, which
+// tests that run in parallel share, say where an object store is.
 type objectStores struct {
 	mu       sync.RWMutex
 	ofBucket map[string]http.Handler

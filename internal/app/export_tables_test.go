@@ -81,7 +81,8 @@ var inIceberg = map[store.ExportType]string{
 	store.ExportDate: "%s::text", store.ExportDecimal: "trim_scale(%s)::text", store.ExportTime: `to_char(%s AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US')`,
 }
 
-// requireTables compares each table of an export with what PostgreSQL shows up to where the export ends, value by value.
+// requireTables compares each table of an export with what PostgreSQL shows up to where the export ends, value by
+// value.
 func requireTables(t *testing.T, cfg Export, schema string) {
 	t.Helper()
 	requireTablesBy(t, cfg, schema, func(names []string) map[string][]map[string]any {
@@ -155,7 +156,8 @@ func icebergText(t *testing.T, c store.ExportColumn, value any) string {
 	}
 }
 
-// Every table of an export is read by other programs, value by value: by the newest PyIceberg and the oldest that is supported, and by DuckDB.
+// Every table of an export is read by other programs, value by value: by the newest PyIceberg and the oldest that is
+// supported, and by DuckDB.
 func TestTablesAreReadByOtherPrograms(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -194,7 +196,8 @@ func TestTablesAreReadByOtherPrograms(t *testing.T) {
 	}
 }
 
-// An export is a table of Apache Iceberg for each relation, of which only the files are read that have what is asked for.
+// An export is a table of Apache Iceberg for each relation, of which only the files are read that have what is asked
+// for.
 func TestAnExportIsTables(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -260,7 +263,8 @@ func TestTablesAreBroughtUpToDate(t *testing.T) {
 	}
 }
 
-// watchedPlace is a folder in which an operation fails from time to time, and in which no file may be written or removed that a table in force has.
+// watchedPlace is a folder in which an operation fails from time to time, and in which no file may be written or
+// removed that a table in force has.
 type watchedPlace struct {
 	export.Place
 	t      *testing.T
@@ -319,7 +323,8 @@ func filesInForce(t *testing.T, folder string) (names []string) {
 	return names
 }
 
-// Whatever fails, and when, the tables that are in force have whole files, which stay as they are, and the next export brings them up to date.
+// Whatever fails, and when, the tables that are in force have whole files, which stay as they are, and the next export
+// brings them up to date.
 func TestTablesInForceAreWhole(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -102,8 +102,8 @@ func rowText(t *testing.T, forms map[string]string, columns [][2]string) string 
 	return "md5(concat_ws('|', " + strings.Join(parts, ", ") + "))"
 }
 
-// requireExported compares what DuckDB reads of every file of an export with what PostgreSQL shows up to an offset, row by row. DuckDB is asked for all
-// relations at once: its start takes longer than what it does here.
+// requireExported compares what DuckDB reads of every file of an export with what PostgreSQL shows up to an offset, row
+// by row. DuckDB is asked for all relations at once: its start takes longer than what it does here.
 func requireExported(t *testing.T, database, schema, folder string, upTo ledger.Offset) (rows map[string]int) {
 	t.Helper()
 	return requireRelations(t, database, schema, folder, upTo, exportedRelations(t, database, schema, false))
@@ -199,8 +199,8 @@ func requireActive(t *testing.T, database, folder string, at ...ledger.Offset) {
 	}
 }
 
-// requireSkippable looks at what lets an engine leave parts of files out: each column has statistics, and contract and update ids have filters, which have what is there and
-// nothing else. All of it is compressed.
+// requireSkippable looks at what lets an engine leave parts of files out: each column has statistics, and contract and
+// update ids have filters, which have what is there and nothing else. All of it is compressed.
 func requireSkippable(t *testing.T, database, folder string) {
 	t.Helper()
 	const chunks = `SELECT DISTINCT split_part(path_in_schema, ',', 1), compression, coalesce(stats_min_value, stats_min) IS NOT NULL OR stats_null_count = num_values,
@@ -242,7 +242,8 @@ func exportedRelations(t *testing.T, database, schema string, records bool) (lis
 	return list
 }
 
-// filesOf are the contents of an export, without the metadata of tables: these tell how often it was brought up to date.
+// filesOf are the contents of an export, without the metadata of tables: these tell how often it was brought up to
+// date.
 func filesOf(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -266,7 +267,8 @@ func rangesOf(files map[string]string) (names []string) {
 	return names
 }
 
-// What a reader of the files sees is what PostgreSQL shows, value by value, also of what no participant has sent yet, and of a network.
+// What a reader of the files sees is what PostgreSQL shows, value by value, also of what no participant has sent yet,
+// and of a network.
 func TestWhatIsExportedIsWhatIsShown(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -457,8 +459,8 @@ func TestExportsThatAreRefused(t *testing.T) {
 	requireWaiting(t, empty) // one that follows waits for that too
 }
 
-// What changes after it was exported is exported again, what is pruned stays in the files, and the rest of the ledger follows: files and what is after
-// them in PostgreSQL are the whole ledger, each row once.
+// What changes after it was exported is exported again, what is pruned stays in the files, and the rest of the ledger
+// follows: files and what is after them in PostgreSQL are the whole ledger, each row once.
 func TestAnExportFollowsWhatChanges(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -509,7 +511,8 @@ func TestAnExportFollowsWhatChanges(t *testing.T) {
 		require.Equal(t, want, got, relation)
 	}
 
-	// The documented view of both, as it is read at once, and as by a reader for whom newer files came in the meantime. A copy stands for DuckDB's extension.
+	// The documented view of both, as it is read at once, and as by a reader for whom newer files came in the meantime. A
+	// copy stands for DuckDB's extension.
 	rows := texts(t, database, "SELECT format('(%s, %L, %L, TIMESTAMPTZ %L)', ledger_offset, update_id, kind, record_time) FROM ledger.updates")
 	view := exportQueries(t, folder)[1]
 	_, view, _ = strings.Cut(view, ";")
@@ -553,7 +556,8 @@ func TestWhatIsExportedOfASnapshotSaysWhatWasActive(t *testing.T) {
 	requireActive(t, database, folder, at, wrote[1].To, wrote[len(wrote)-1].To)
 }
 
-// A place goes on after pruning: what is repaired or redacted of what is left is exported again, and what was pruned stays in the files.
+// A place goes on after pruning: what is repaired or redacted of what is left is exported again, and what was pruned
+// stays in the files.
 func TestAnExportGoesOnAfterPruning(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -691,7 +695,8 @@ func TestOnlyWhatIsExportedIsPruned(t *testing.T) {
 	require.Equal(t, last.To, plan.Floor)
 	require.Contains(t, held.Why, fmt.Sprintf("has what is after offset %d", last.To))
 
-	// It goes in parts, also of what was pruned without an export in the middle of a range, and what went is read in the files.
+	// It goes in parts, also of what was pruned without an export in the middle of a range, and what went is read in the
+	// files.
 	kept := texts(t, database, "SELECT ledger_offset || ' ' || node_id || ' ' || contract_id FROM ledger.created_events WHERE ledger_offset <= $1", int64(last.To))
 	for n, before := range []ledger.Offset{wrote[1].To, wrote[2].To, wrote[2].To + 1, 0} {
 		if n == 2 {
@@ -711,7 +716,8 @@ func TestOnlyWhatIsExportedIsPruned(t *testing.T) {
 	require.NoError(t, err, "the export goes on")
 }
 
-// Files of what was pruned that lost their manifest, or one that is damaged, are left alone: nothing else has these updates.
+// Files of what was pruned that lost their manifest, or one that is damaged, are left alone: nothing else has these
+// updates.
 func TestAnExportRemovesNoFilesOfWhatWasPruned(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -769,7 +775,8 @@ func repairLifetimes(t *testing.T, cfg Export) {
 	require.NoError(t, repairer.RepairDerived(t.Context(), nil))
 }
 
-// Of ranges that all changed one after the other is replaced: readers always have the others, and an export that is killed goes on.
+// Of ranges that all changed one after the other is replaced: readers always have the others, and an export that is
+// killed goes on.
 func TestRangesThatChangedAreReplacedOneByOne(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -864,8 +871,8 @@ func watermarkOf(t *testing.T, database string) int64 {
 	return n
 }
 
-// An export that follows writes full ranges only, and none before it was compared with the ledger; their seals are in the manifests. It ends when it is
-// stopped, and what it wrote is whole.
+// An export that follows writes full ranges only, and none before it was compared with the ledger; their seals are in
+// the manifests. It ends when it is stopped, and what it wrote is whole.
 func TestAnExportFollowsWhatIsVerified(t *testing.T) {
 	t.Parallel()
 	s := indexed(t, 67, 90, sandbox.ServerOptions{})

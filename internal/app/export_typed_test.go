@@ -16,7 +16,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// Typed views are exported with their types, also of ranges that were exported before they were made, and not of those that were pruned.
+// Typed views are exported with their types, also of ranges that were exported before they were made, and not of those
+// that were pruned.
 func TestTypedViewsAreExported(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -58,7 +59,8 @@ func TestTypedViewsAreExported(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, none)
 
-	// A range whose file has fewer columns, and one whose file is of another template: of a view that was dropped, and had the same name and columns.
+	// A range whose file has fewer columns, and one whose file is of another template: of a view that was dropped, and had
+	// the same name and columns.
 	account := fileOf(t, again[1], "typed_bank_account")
 	require.Equal(t, "template bank:Bank.Account:Account", account.Of)
 	for is, was := range map[string]string{

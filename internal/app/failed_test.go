@@ -49,7 +49,8 @@ const (
 	failedState = `ledger_indexer_stream_state{state="failed",stream="`
 )
 
-// What ends one stream for good leaves the other alone, is told wherever an operator looks, and is over when it is cured.
+// What ends one stream for good leaves the other alone, is told wherever an operator looks, and is over when it is
+// cured.
 func TestAStreamThatFailsLeavesTheOtherAlone(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"updates", "transactions"} {

@@ -22,11 +22,13 @@ type Loaded struct {
 	End       ledger.Offset // of the last update in the files
 }
 
-// RunNetworkFiles reads the updates of a network from bulk files, from the watermark on. With a Scan service it first downloads the files
-// that are missing. When ctx ends, it finishes the transactions under way and returns ctx's error: the next run resumes there.
+// RunNetworkFiles reads the updates of a network from bulk files, from the watermark on. With a Scan service it first
+// downloads the files that are missing. When ctx ends, it finishes the transactions under way and returns ctx's error:
+// the next run resumes there.
 func RunNetworkFiles(ctx context.Context, cfg NetworkBackfill, logger *slog.Logger) (loaded Loaded, err error) {
 	if cfg.AtOffset != nil || cfg.Restart {
-		return loaded, &config.UsageError{Err: errors.New("--at-offset and --restart are for a snapshot, which --files reads with --active-only")}
+		return loaded, &config.UsageError{Err: errors.New("--at-offset and --restart are for a snapshot, which --files " +
+			"reads with --active-only")}
 	}
 	endPprof, err := startPprof(ctx, cfg.Profile, logger)
 	if err != nil {
@@ -54,7 +56,8 @@ func RunNetworkFiles(ctx context.Context, cfg NetworkBackfill, logger *slog.Logg
 	if err != nil {
 		return l.loaded, err
 	}
-	if err := refuseUnfinished(ctx, db, "finish it with the command that began it; `backfill network history --files` reads what lies below"); err != nil {
+	if err := refuseUnfinished(ctx, db, "finish it with the command that began it; `backfill network history --files` "+
+		"reads what lies below"); err != nil {
 		return l.loaded, err
 	}
 	j := job[*store.UpdatesWriter]{
@@ -90,7 +93,8 @@ func (l *filesLoad) check(ctx context.Context) error {
 
 func (l *filesLoad) term(ctx context.Context, leader *store.UpdatesWriter, report func(ledger.Progress)) (err error) {
 	loop := ingest.Files{
-		Source: l.files, Sink: updatesSink{leader, audit.New(l.db), &hosting{}}, Scope: l.of.scope, ParticipantID: l.of.id, Logger: l.logger,
+		Source: l.files, Sink: updatesSink{leader, audit.New(l.db), &hosting{}}, Scope: l.of.scope, ParticipantID: l.of.id,
+		Logger: l.logger,
 		Check: func(ctx context.Context) error {
 			if err := l.check(ctx); err != nil {
 				return err
@@ -106,9 +110,10 @@ func (l *filesLoad) term(ctx context.Context, leader *store.UpdatesWriter, repor
 	return err
 }
 
-// fetchFiles opens the bulk files of a folder, after downloading what it lacks if there is a Scan service; with snapshotUpTo also the files
-// of the newest snapshot up to that offset.
-func fetchFiles(ctx context.Context, cfg config.Scan, folder string, snapshotUpTo *ledger.Offset, logger *slog.Logger) (*scan.Files, error) {
+// fetchFiles opens the bulk files of a folder, after downloading what it lacks if there is a Scan service; with
+// snapshotUpTo also the files of the newest snapshot up to that offset.
+func fetchFiles(ctx context.Context, cfg config.Scan, folder string, snapshotUpTo *ledger.Offset,
+	logger *slog.Logger) (*scan.Files, error) {
 	if len(cfg.ScanURL) > 0 {
 		client, err := newScanClient(cfg.ScanURL[0], cfg.ScanAccess, logger, observation{})
 		if err != nil {
@@ -129,8 +134,8 @@ func fetchFiles(ctx context.Context, cfg config.Scan, folder string, snapshotUpT
 	return scan.OpenFiles(folder)
 }
 
-// filesSeed seeds a database from a snapshot in bulk files. It implements seeder. The files are opened when it is asked whose they are: by then it
-// can be read which snapshot the database has begun with.
+// filesSeed seeds a database from a snapshot in bulk files. It implements seeder. The files are opened when it is asked
+// whose they are: by then it can be read which snapshot the database has begun with.
 type filesSeed struct {
 	*scan.FilesSnapshot // nil: not opened
 	cfg                 NetworkBackfill
@@ -157,7 +162,8 @@ func (f *filesSeed) identify(ctx context.Context) (identity, error) {
 	return f.of, nil
 }
 
-// upTo returns the offset up to which the newest snapshot is wanted: that of the one which was begun is the newest up to its own.
+// upTo returns the offset up to which the newest snapshot is wanted: that of the one which was begun is the newest up
+// to its own.
 func (f *filesSeed) upTo(ctx context.Context) (ledger.Offset, error) {
 	if at := f.cfg.Snapshot.Offset(); at != nil {
 		return *at, nil
@@ -182,7 +188,8 @@ func (f *filesSeed) Close() {
 
 func (f *filesSeed) refusal(err error, database string) error { return refuseFiles(err, database) }
 
-// refuseFiles returns the error for a database of another network than that of bulk files. A problem that has a cause is the database's own.
+// refuseFiles returns the error for a database of another network than that of bulk files. A problem that has a cause
+// is the database's own.
 func refuseFiles(err error, database string) error {
 	if problem, ok := errors.AsType[*ledger.Problem](err); ok && problem.Err == nil {
 		return otherNetwork(err, database, "the bulk files", "--files")

@@ -62,8 +62,8 @@ func TestANetworkIsReadFromBulkFiles(t *testing.T) {
 	requireNetworkVerified(t, database, url)
 }
 
-// A database that is seeded from a snapshot in bulk files, in several runs, the last without the service, has the rows of one that is seeded
-// from the service page by page. The daemon continues from there, and everything is verified.
+// A database that is seeded from a snapshot in bulk files, in several runs, the last without the service, has the rows
+// of one that is seeded from the service page by page. The daemon continues from there, and everything is verified.
 func TestANetworkIsSeededFromBulkFiles(t *testing.T) {
 	t.Parallel()
 	for name, part := range map[string]float64{"an earlier one": 0.85, "newest": -1} {
@@ -119,7 +119,8 @@ func damagedUpdates(t *testing.T, folder string) (damaged string, mend func()) {
 	return damaged, func() { require.NoError(t, os.Rename(away, damaged)) }
 }
 
-// A snapshot in bulk files that was begun is finished, whatever newer ones the service has by then: these are not downloaded.
+// A snapshot in bulk files that was begun is finished, whatever newer ones the service has by then: these are not
+// downloaded.
 func TestASnapshotInBulkFilesIsFinishedLater(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -149,7 +150,8 @@ func TestASnapshotInBulkFilesIsFinishedLater(t *testing.T) {
 	require.Greater(t, newer.At, finished.At, "there is a newer one")
 }
 
-// The files of a quiet network, whose service writes no folder where there is no update, are read as those of any other.
+// The files of a quiet network, whose service writes no folder where there is no update, are read as those of any
+// other.
 func TestBulkFilesOfAQuietNetwork(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -173,8 +175,8 @@ func TestBulkFilesOfAQuietNetwork(t *testing.T) {
 	require.Empty(t, sandbox.Diff(scan.NetworkTruthFromSnapshot(migration, taken), networkRelations(t, other)))
 }
 
-// Of a snapshot in bulk files nothing is stored if one of its files is damaged, and nothing is shown if one of updates is. When that is
-// mended, the same command finishes it.
+// Of a snapshot in bulk files nothing is stored if one of its files is damaged, and nothing is shown if one of updates
+// is. When that is mended, the same command finishes it.
 func TestSnapshotsInBulkFilesThatAreDamaged(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -221,8 +223,8 @@ func TestSnapshotsInBulkFilesThatAreDamaged(t *testing.T) {
 	require.ErrorContains(t, err, "holds the updates of another network than that of the bulk files")
 }
 
-// A bulk file that is damaged, ends early, or is of another network stops the reading with an error that names it. Nothing of it is stored,
-// and when it is mended nothing is lost.
+// A bulk file that is damaged, ends early, or is of another network stops the reading with an error that names it.
+// Nothing of it is stored, and when it is mended nothing is lost.
 func TestBulkFilesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

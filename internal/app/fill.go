@@ -39,8 +39,8 @@ type NetworkFill struct {
 	Show func(ledger.Progress) `kong:"-"`
 }
 
-// RunFill reads the updates below the history floor. A daemon may write the same database meanwhile. When ctx ends, RunFill finishes
-// the transactions under way and returns ctx's error: the next run resumes there.
+// RunFill reads the updates below the history floor. A daemon may write the same database meanwhile. When ctx ends,
+// RunFill finishes the transactions under way and returns ctx's error: the next run resumes there.
 func RunFill(ctx context.Context, cfg Fill, logger *slog.Logger) (ingest.Filled, error) {
 	if err := refuseNetworkSchemas(cfg.Schemas); err != nil {
 		return ingest.Filled{}, err
@@ -66,11 +66,13 @@ func RunNetworkFill(ctx context.Context, cfg NetworkFill, logger *slog.Logger) (
 			return ingest.Filled{}, err
 		}
 	}
-	return fillIn(ctx, open, Fill{Database: cfg.Database, Fill: cfg.Fill, Pace: cfg.Pace, Profile: cfg.Profile, Show: cfg.Show, files: files}, logger)
+	return fillIn(ctx, open, Fill{Database: cfg.Database, Fill: cfg.Fill, Pace: cfg.Pace, Profile: cfg.Profile,
+		Show: cfg.Show, files: files}, logger)
 }
 
 // fillIn fills in history from a source of a scope. Of the configuration all counts but what the source is made of.
-func fillIn(ctx context.Context, open func(ledger.Scope) (source, error), cfg Fill, logger *slog.Logger) (ingest.Filled, error) {
+func fillIn(ctx context.Context, open func(ledger.Scope) (source, error), cfg Fill,
+	logger *slog.Logger) (ingest.Filled, error) {
 	endPprof, err := startPprof(ctx, cfg.Profile, logger)
 	if err != nil {
 		return ingest.Filled{}, err
@@ -102,7 +104,8 @@ func fillIn(ctx context.Context, open func(ledger.Scope) (source, error), cfg Fi
 	if f.from, err = f.past.in(ctx, f.scope); err != nil {
 		return ingest.Filled{}, err
 	}
-	finish := fmt.Sprintf("run `%s` again, which continues where it was: history is filled in below a finished snapshot", f.db.Commands().Backfill)
+	finish := fmt.Sprintf("run `%s` again, which continues where it was: history is filled in below a finished snapshot",
+		f.db.Commands().Backfill)
 	if err := refuseUnfinished(ctx, f.db, finish); err != nil {
 		return ingest.Filled{}, err
 	}
@@ -124,7 +127,8 @@ type fill struct {
 
 func (f *fill) run(ctx context.Context) (filled ingest.Filled, err error) {
 	j := job[*store.BackfillWriter]{
-		db: f.db, role: store.RoleBackfill, take: f.db.LeadBackfill, busy: "wait until it is done; one history backfill at a time fills in a database",
+		db: f.db, role: store.RoleBackfill, take: f.db.LeadBackfill, busy: "wait until it is done; one history backfill at " +
+			"a time fills in a database",
 		stream: "backfill", logger: f.logger, show: f.cfg.Show,
 	}
 	err = j.run(ctx, func(ctx context.Context, leader *store.BackfillWriter, report func(ledger.Progress)) (err error) {
@@ -140,12 +144,15 @@ func (f *fill) run(ctx context.Context) (filled ingest.Filled, err error) {
 	return filled, err
 }
 
-func (f *fill) term(ctx context.Context, leader *store.BackfillWriter, report func(ledger.Progress)) (ingest.Filled, error) {
+func (f *fill) term(ctx context.Context, leader *store.BackfillWriter,
+	report func(ledger.Progress)) (ingest.Filled, error) {
 	loop := ingest.Fill{
 		Source: f.from, Past: f.past, In: func(ctx context.Context, scope ledger.Scope) (ingest.ScopedSource, error) {
 			return f.past.in(ctx, scope)
-		}, Sink: fillSink{leader, audit.New(f.db), audit.NewRefiller(f.db, leader), f.db}, Scope: f.scope, From: (*ledger.Offset)(f.cfg.From), To: (*ledger.Offset)(f.cfg.To),
-		PrunedToo: f.cfg.PrunedToo, NewestFirst: f.cfg.NewestFirst, MaxRequests: f.cfg.MaxRequests, Logger: f.logger, Progress: report,
+		}, Sink: fillSink{leader, audit.New(f.db), audit.NewRefiller(f.db, leader), f.db}, Scope: f.scope,
+		From: (*ledger.Offset)(f.cfg.From), To: (*ledger.Offset)(f.cfg.To),
+		PrunedToo: f.cfg.PrunedToo, NewestFirst: f.cfg.NewestFirst, MaxRequests: f.cfg.MaxRequests, Logger: f.logger,
+		Progress: report,
 		Check: func(ctx context.Context) error {
 			_, err := checkSameLedger(ctx, f.db, f.past.source)
 			return err
@@ -155,7 +162,8 @@ func (f *fill) term(ctx context.Context, leader *store.BackfillWriter, report fu
 		loop.Files = f.cfg.files
 	}
 	if f.cfg.WithSnapshot {
-		loop.Snapshot = &ingest.Snapshot{Source: f.from, Sink: leader.LowerSnapshot(), Scope: f.scope, Logger: f.logger, Progress: report}
+		loop.Snapshot = &ingest.Snapshot{Source: f.from, Sink: leader.LowerSnapshot(), Scope: f.scope, Logger: f.logger,
+			Progress: report}
 	}
 	return loop.Run(ctx)
 }

@@ -31,8 +31,8 @@ func (w *fillWorld) fillFrom(t *testing.T, from int64, change func(*Fill)) (inge
 	return RunFill(t.Context(), cfg, testLogger(t))
 }
 
-// quiet is the first offset behind a part of what lies below the beginning, at which no contract is between two synchronizers; busy
-// one at which some are.
+// quiet is the first offset behind a part of what lies below the beginning, at which no contract is between two
+// synchronizers; busy one at which some are.
 func (w *fillWorld) quiet(part int) int64 { return w.offset(part, false) }
 func (w *fillWorld) busy(part int) int64  { return w.offset(part, true) }
 
@@ -45,8 +45,8 @@ func (w *fillWorld) offset(part int, inFlight bool) int64 {
 	panic("there is no such offset")
 }
 
-// requireBegunAt compares a database with one that began with a snapshot at an offset: every row of every relation, what was active
-// at every offset, and what is claimed.
+// requireBegunAt compares a database with one that began with a snapshot at an offset: every row of every relation,
+// what was active at every offset, and what is claimed.
 func (w *fillWorld) requireBegunAt(t *testing.T, at int64) {
 	t.Helper()
 	requireFloors(t, w.database, at, at)
@@ -85,8 +85,8 @@ func (w *fillWorld) requireNothingWaits(t *testing.T) {
 	}
 }
 
-// Filled in from a snapshot on, a database holds what one holds that began with that snapshot; and so it does from an earlier one
-// on, and from the beginning on.
+// Filled in from a snapshot on, a database holds what one holds that began with that snapshot; and so it does from an
+// earlier one on, and from the beginning on.
 func TestHistoryIsFilledInFromASnapshotOn(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "compares many states of a database with others that were indexed anew")
@@ -141,8 +141,8 @@ func TestHistoryOfAPrunedParticipantFromASnapshotOn(t *testing.T) {
 	w.requireBegunAt(t, at)
 }
 
-// History that is there already is enough: the snapshot is of its lower end, or lies in it, and events take the place of what they
-// tell.
+// History that is there already is enough: the snapshot is of its lower end, or lies in it, and events take the place
+// of what they tell.
 func TestASnapshotWithinHistoryThatWasFilledIn(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -264,8 +264,9 @@ func TestASnapshotIsReadAnewWhereItsTokenIsRefused(t *testing.T) {
 	w.requireNothingWaits(t)
 }
 
-// Killed with SIGKILL at any point, while the snapshot is read, history is filled in, lifetimes are computed, or the state floor is
-// lowered, and started again, beside a daemon that continues all the time: nothing is lost and nothing is there twice.
+// Killed with SIGKILL at any point, while the snapshot is read, history is filled in, lifetimes are computed, or the
+// state floor is lowered, and started again, beside a daemon that continues all the time: nothing is lost and nothing
+// is there twice.
 func TestKilledWhileHistoryIsFilledInFromASnapshotOn(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "kills a program again and again until it gets through")

@@ -38,8 +38,8 @@ func fillFor(databaseURL, ledgerURL string, scope config.Scope, from, to int64, 
 	return f
 }
 
-// truthFilled is what the relations must hold of a ledger after a snapshot, or a start without one, and the history in ranges
-// before it.
+// truthFilled is what the relations must hold of a ledger after a snapshot, or a start without one, and the history in
+// ranges before it.
 func truthFilled(l *sandbox.Ledger, scope sandbox.Scope, begun map[string][]sandbox.Row, at int64, ranges []ledger.Range) map[string][]sandbox.Row {
 	filled := func(r sandbox.Row) bool {
 		offset, err := r["ledger_offset"].(json.Number).Int64()
@@ -72,7 +72,8 @@ func truthFilled(l *sandbox.Ledger, scope sandbox.Scope, begun map[string][]sand
 	return truth
 }
 
-// activeAt is what a database says was active at an offset, each as contract, synchronizer, and the offset that activated it.
+// activeAt is what a database says was active at an offset, each as contract, synchronizer, and the offset that
+// activated it.
 func activeAt(t *testing.T, databaseURL string, at int64) []string {
 	t.Helper()
 	return texts(t, databaseURL, `SELECT x.contract_id || ' ' || s.synchronizer_id || ' ' || x.activated_offset AS held FROM (
@@ -173,7 +174,8 @@ func (w *fillWorld) fill(t *testing.T, from, to int64, newestFirst bool) ingest.
 	return filled
 }
 
-// requireWhole compares a database whose history was filled in to the beginning with the model, and what follows from its facts with these.
+// requireWhole compares a database whose history was filled in to the beginning with the model, and what follows from
+// its facts with these.
 func (w *fillWorld) requireWhole(t *testing.T) {
 	t.Helper()
 	requireFloors(t, w.database, 0, 0)
@@ -189,8 +191,8 @@ func (w *fillWorld) requireWhole(t *testing.T) {
 	require.Empty(t, result.Notes)
 }
 
-// Filled in to the beginning, a database holds what one holds that was indexed from there: every row of every relation, and what
-// was active at every offset.
+// Filled in to the beginning, a database holds what one holds that was indexed from there: every row of every relation,
+// and what was active at every offset.
 func TestHistoryIsFilledInToTheBeginning(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -221,8 +223,8 @@ func TestHistoryIsFilledInToTheBeginning(t *testing.T) {
 	}
 }
 
-// In pieces of any order and overlap, and with a kill in between, nothing is doubled; the floors follow, and what is filled in
-// and does not reach up to the floor is there too. At each moment verification finds no difference.
+// In pieces of any order and overlap, and with a kill in between, nothing is doubled; the floors follow, and what is
+// filled in and does not reach up to the floor is there too. At each moment verification finds no difference.
 func TestHistoryIsFilledInInPieces(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -318,8 +320,8 @@ func TestHistoryIsFilledInBesideTheDaemon(t *testing.T) {
 	}
 }
 
-// Killed with SIGKILL at any point, also while the lifetimes are computed, and started again, with ranges of any overlap and beside
-// a daemon: nothing is lost and nothing is there twice.
+// Killed with SIGKILL at any point, also while the lifetimes are computed, and started again, with ranges of any
+// overlap and beside a daemon: nothing is lost and nothing is there twice.
 func TestKilledWhileHistoryIsFilledIn(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "kills a program again and again until it gets through")
@@ -358,7 +360,8 @@ func TestKilledWhileHistoryIsFilledIn(t *testing.T) {
 	}
 }
 
-// A participant that is pruned meanwhile ends what is filled in there; where a beginning was asked for that is gone, it says so.
+// A participant that is pruned meanwhile ends what is filled in there; where a beginning was asked for that is gone, it
+// says so.
 func TestParticipantPrunedWhileHistoryIsFilledIn(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "fills histories in and verifies them")

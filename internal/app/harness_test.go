@@ -60,7 +60,8 @@ func migrateBoth(ctx context.Context, url string) error {
 	return errors.Join(migrate(ctx, url), migrateNetwork(ctx, url))
 }
 
-// databaseOfBoth returns a database that has the pairs of schemas of a participant's ledger and of a network, and nothing in them.
+// databaseOfBoth returns a database that has the pairs of schemas of a participant's ledger and of a network, and
+// nothing in them.
 func databaseOfBoth(t *testing.T) string {
 	t.Helper()
 	return throwaway.Migrated(t, migrateBoth)
@@ -154,8 +155,9 @@ var kept = struct {
 	sessions map[asked]*pgxpool.Pool
 }{sessions: map[asked]*pgxpool.Pool{}}
 
-// sessions returns the connections that a test keeps to a database for its questions: a new one for each would plan without a catalog at
-// hand, which costs more than most questions. One that the server ended is opened anew, and no plan outlives a change of the schema.
+// sessions returns the connections that a test keeps to a database for its questions: a new one for each would plan
+// without a catalog at hand, which costs more than most questions. One that the server ended is opened anew, and no
+// plan outlives a change of the schema.
 func sessions(t *testing.T, databaseURL string) *pgxpool.Pool {
 	t.Helper()
 	kept.mu.Lock()
@@ -180,8 +182,8 @@ func sessions(t *testing.T, databaseURL string) *pgxpool.Pool {
 	return pool
 }
 
-// eventually waits until something is so. What never comes is a failure here, and not the end of all tests: the limit is far beyond
-// what the busiest machine needs.
+// eventually waits until something is so. What never comes is a failure here, and not the end of all tests: the limit
+// is far beyond what the busiest machine needs.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	const patience = 10 * time.Minute
@@ -205,7 +207,8 @@ func eventuallyOf(t *testing.T, daemon *running, what string, done func() bool) 
 	})
 }
 
-// eventuallyIn waits until a database says that something is so. The server may be away, which is what some tests are about.
+// eventuallyIn waits until a database says that something is so. The server may be away, which is what some tests are
+// about.
 func eventuallyIn(t *testing.T, databaseURL, what, condition string, args ...any) {
 	t.Helper()
 	eventually(t, what, func() (holds bool) {
@@ -264,8 +267,8 @@ func (j *journal) wait(t *testing.T, message string) (line map[string]any) {
 	return line
 }
 
-// switchable is a server that another one can take the place of. As with two servers, a connection is of the one that accepted it: one that answered
-// over a connection of the other could not be noticed.
+// switchable is a server that another one can take the place of. As with two servers, a connection is of the one that
+// accepted it: one that answered over a connection of the other could not be noticed.
 type switchable struct {
 	*httptest.Server
 	now atomic.Pointer[http.Handler]

@@ -11,8 +11,9 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// Of parties that are hosted elsewhere sums and balances are NULL, now and at an earlier offset, unless who administers the instrument is hosted
-// here. Where the participant does not say whom it hosts, or not to this user, sums are of what is stored, and nothing fails.
+// Of parties that are hosted elsewhere sums and balances are NULL, now and at an earlier offset, unless who administers
+// the instrument is hosted here. Where the participant does not say whom it hosts, or not to this user, sums are of
+// what is stored, and nothing fails.
 func TestHoldingsOfPartiesHostedElsewhere(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

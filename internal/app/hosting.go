@@ -70,16 +70,20 @@ func (h *hosting) say(ctx context.Context, u *ledger.Update, e *ledger.TopologyE
 	h.said[key] = true
 	logger := h.logger.With("stream", "updates", "offset", int64(u.Offset))
 	if len(h.said) > mostHostingLines {
-		logger.WarnContext(ctx, "further parties were onboarded, or are not hosted any more; hosting_changes_total counts them, and ledger.topology_events has them")
+		logger.WarnContext(ctx, "further parties were onboarded, or are not hosted any more; hosting_changes_total counts "+
+			"them, and ledger.topology_events has them")
 		return
 	}
 	logger = logger.With("party", *e.PartyID, "synchronizer", synchronizer)
 	if e.Kind == ledger.TopologyRevoked {
-		logger.WarnContext(ctx, "the participant does not host a party on a synchronizer any more: no updates of it come from there, and its contracts there stay as "+
-			"they were last seen; where it is hosted on no other, take it out of --parties (--change-scope), or read it from a participant that hosts it")
+		logger.WarnContext(ctx, "the participant does not host a party on a synchronizer any more: no updates of it come "+
+			"from there, and its contracts there stay as "+
+			"they were last seen; where it is hosted on no other, take it out of --parties (--change-scope), or read it from "+
+			"a participant that hosts it")
 		return
 	}
-	logger.InfoContext(ctx, "a party is onboarded to the participant; `indexer verify` names contracts that it brings along, if no update shows them")
+	logger.InfoContext(ctx, "a party is onboarded to the participant; `indexer verify` names contracts that it brings "+
+		"along, if no update shows them")
 }
 
 // hostedParties asks which parties the participant hosts. To users who may not ask it does not offer that.

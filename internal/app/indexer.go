@@ -30,8 +30,8 @@ type Indexer struct {
 	config.Pace
 	config.Profile
 	config.Traces
-	// Changes, if set, calls apply with a configuration that has changed since the start, until ctx ends. apply returns the names of the
-	// settings that are in force from then on; the others need a restart.
+	// Changes, if set, calls apply with a configuration that has changed since the start, until ctx ends. apply returns
+	// the names of the settings that are in force from then on; the others need a restart.
 	Changes func(ctx context.Context, apply func(now Indexer) (applied []string)) `kong:"-"`
 	// Show, if set, is called with the progress of long work, about four times a second.
 	Show func(ledger.Progress) `kong:"-"`
@@ -62,13 +62,13 @@ type daemon struct {
 	failures map[*stream]error // of the streams that can't continue
 }
 
-// RunIndexer is the daemon. It reads the configured streams concurrently: the updates of a participant, the transaction history, the
-// updates of a network.
+// RunIndexer is the daemon. It reads the configured streams concurrently: the updates of a participant, the transaction
+// history, the updates of a network.
 //
-// A stream that fails for good does not end the others, and is tried again after lookAgainAfter. RunIndexer returns an error when no
-// stream can continue, and nil when ctx has ended; transactions under way are finished first. With UntilCurrent it returns when each
-// stream has committed what was current at the start and its tasks have done what is left, or it has failed; the error is a
-// *config.UnfinishedError where something is left, also after the time limit.
+// A stream that fails for good does not end the others, and is tried again after lookAgainAfter. RunIndexer returns an
+// error when no stream can continue, and nil when ctx has ended; transactions under way are finished first. With
+// UntilCurrent it returns when each stream has committed what was current at the start and its tasks have done what is
+// left, or it has failed; the error is a *config.UnfinishedError where something is left, also after the time limit.
 func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	endPprof, err := startPprof(ctx, cfg.Profile, logger)
 	if err != nil {
@@ -148,7 +148,8 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 		read = config.ScanUpdates
 	}
 	if own && (x.cfg.LedgerURL != "" || read.Transactions()) {
-		return nil, closeAll, &config.UsageError{Err: fmt.Errorf("schema %s is for the updates of a network: name another pair of schemas for what else is read", config.NetworkSchemas.Tables)}
+		return nil, closeAll, &config.UsageError{Err: fmt.Errorf("schema %s is for the updates of a network: name another "+
+			"pair of schemas for what else is read", config.NetworkSchemas.Tables)}
 	}
 	if x.cfg.LedgerURL != "" {
 		p, err := newParticipantUpdates(x)
@@ -157,7 +158,8 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 		}
 		u := &updates{indexer: x, origin: p, start: p.start, open: p.ofScope}
 		closes, checks = append(closes, p.Close), append(checks, admin.Check{Name: "ledger", Try: p.ping})
-		x.streams = append(x.streams, &stream{indexer: x, role: store.RoleUpdates, title: "updates", source: "the participant", work: u})
+		x.streams = append(x.streams, &stream{indexer: x, role: store.RoleUpdates, title: "updates",
+			source: "the participant", work: u})
 	}
 	var ofHistory, ofNetwork []*stream
 	if read.Transactions() || read.Auto() {
@@ -189,7 +191,8 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 		x.streams = slices.Concat(x.streams, ofHistory, ofNetwork)
 	}
 	if len(x.streams) == 0 {
-		return nil, closeAll, &config.UsageError{Err: errors.New("--scan-history=none leaves nothing to be read without --ledger-url")}
+		return nil, closeAll, &config.UsageError{Err: errors.New("--scan-history=none leaves nothing to be read without " +
+			"--ledger-url")}
 	}
 	return checks, closeAll, nil
 }
@@ -322,7 +325,8 @@ func (x *indexer) prepareSchema(ctx context.Context) error {
 	if x.cfg.Migrate != "auto" {
 		err := x.store.CheckSchema(ctx)
 		if x.cfg.Migrate == "off" && errors.Is(err, store.ErrSchemaOlder) {
-			return errors.New(err.Error() + " (--migrate=off waits for `indexer migrate`)") // no Problem, so that it is tried again
+			// no Problem, so that it is tried again
+			return errors.New(err.Error() + " (--migrate=off waits for `indexer migrate`)")
 		}
 		return err
 	}

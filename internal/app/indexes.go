@@ -37,8 +37,9 @@ type IndexReport struct {
 	Took    time.Duration
 }
 
-// CreateIndex makes an index of a field in all payloads, interface views or choice arguments, of all lifetimes by template, of all exercises
-// by choice, of all creations by contract key, or of all past holdings, or finishes one that was cut off. Indexing continues meanwhile. Names that are wrong are a *config.UsageError.
+// CreateIndex makes an index of a field in all payloads, interface views or choice arguments, of all lifetimes by
+// template, of all exercises by choice, of all creations by contract key, or of all past holdings, or finishes one that
+// was cut off. Indexing continues meanwhile. Names that are wrong are a *config.UsageError.
 func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexReport, error) {
 	w, err := openTypes(ctx, Views{ViewsSchema: ViewsSchema{Database: cfg.Database}, Infer: cfg.Infer}, logger)
 	if err != nil {
@@ -78,7 +79,8 @@ func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexRepo
 	return report, err
 }
 
-// findServed is find among what packages define and, if the name is none of theirs, what events name: an index needs no more.
+// findServed is find among what packages define and, if the name is none of theirs, what events name: an index needs no
+// more.
 func (w *viewsWork) findServed(ctx context.Context, name string, choices bool) ([]*typed.Subject, error) {
 	if found, err := typed.Find(w.subjects, name); err == nil {
 		return found, nil
@@ -89,8 +91,8 @@ func (w *viewsWork) findServed(ctx context.Context, name string, choices bool) (
 	return w.find(name)
 }
 
-// column returns the column of a field: as a view has published it, which uses no other index, or else of the type that packages say, or,
-// where that is wanted, the values.
+// column returns the column of a field: as a view has published it, which uses no other index, or else of the type that
+// packages say, or, where that is wanted, the values.
 func (w *viewsWork) column(ctx context.Context, of *typed.Subject, path string) (typed.Column, error) {
 	registered, err := w.db.TypedViews(ctx, "")
 	if err != nil {
@@ -135,7 +137,8 @@ func wideViews(ctx context.Context, db *store.Store, of *typed.Subject) (names [
 }
 
 // ListIndexes lists the indexes of fields.
-func ListIndexes(ctx context.Context, database config.Database, logger *slog.Logger) (reports []IndexReport, err error) {
+func ListIndexes(ctx context.Context, database config.Database,
+	logger *slog.Logger) (reports []IndexReport, err error) {
 	db, err := database.Open(ctx, logger)
 	if err != nil {
 		return nil, err
@@ -148,8 +151,8 @@ func ListIndexes(ctx context.Context, database config.Database, logger *slog.Log
 	return reports, err
 }
 
-// DropIndex drops the index of a field, and reports whether it is gone: one that was made for others too stays for them. An index that
-// was not made is a *config.UsageError.
+// DropIndex drops the index of a field, and reports whether it is gone: one that was made for others too stays for
+// them. An index that was not made is a *config.UsageError.
 func DropIndex(ctx context.Context, cfg Index, logger *slog.Logger) (report IndexReport, dropped bool, err error) {
 	db, err := cfg.Open(ctx, logger)
 	if err != nil {
@@ -188,7 +191,8 @@ func DropIndex(ctx context.Context, cfg Index, logger *slog.Logger) (report Inde
 			paths = append(paths, index.Path)
 		}
 	}
-	return report, false, &config.UsageError{Err: &typed.FieldError{Path: cfg.Path, Of: subject.String(), Problem: "it has no index", Candidates: paths}}
+	return report, false, &config.UsageError{Err: &typed.FieldError{Path: cfg.Path, Of: subject.String(),
+		Problem: "it has no index", Candidates: paths}}
 }
 
 func reportIndex(index store.FieldIndex) IndexReport {
@@ -199,7 +203,8 @@ func reportIndex(index store.FieldIndex) IndexReport {
 	return report
 }
 
-// chosenSubject returns the subject of a choice or, without a choice, the template or interface itself. The error is a *config.UsageError.
+// chosenSubject returns the subject of a choice or, without a choice, the template or interface itself. The error is a
+// *config.UsageError.
 func chosenSubject(found []*typed.Subject, choice string) (*typed.Subject, error) {
 	var choices []string
 	for _, s := range found {
@@ -212,17 +217,21 @@ func chosenSubject(found []*typed.Subject, choice string) (*typed.Subject, error
 	}
 	what := found[0].Package + ":" + found[0].Module + ":" + found[0].Entity
 	if choice == "" {
-		return nil, &config.UsageError{Err: fmt.Errorf("%s: only its choices are here: name one with --choice: %s", what, strings.Join(choices, ", "))}
+		return nil, &config.UsageError{Err: fmt.Errorf("%s: only its choices are here: name one with --choice: %s", what,
+			strings.Join(choices, ", "))}
 	}
-	return nil, &config.UsageError{Err: fmt.Errorf("%s has no choice %q; it has: %s", what, choice, cmp.Or(strings.Join(choices, ", "), "none"))}
+	return nil, &config.UsageError{Err: fmt.Errorf("%s has no choice %q; it has: %s", what, choice,
+		cmp.Or(strings.Join(choices, ", "), "none"))}
 }
 
 func fieldSubject(s *typed.Subject) store.FieldSubject {
-	return store.FieldSubject{Interface: s.Kind == typed.Interface || s.OfInterface, Choice: s.Choice, Package: s.Package, Module: s.Module, Entity: s.Entity}
+	return store.FieldSubject{Interface: s.Kind == typed.Interface || s.OfInterface, Choice: s.Choice, Package: s.Package,
+		Module: s.Module, Entity: s.Entity}
 }
 
 func subjectOf(s store.FieldSubject) *typed.Subject {
-	subject := &typed.Subject{Kind: typed.Template, Package: s.Package, Module: s.Module, Entity: s.Entity, Choice: s.Choice}
+	subject := &typed.Subject{Kind: typed.Template, Package: s.Package, Module: s.Module, Entity: s.Entity,
+		Choice: s.Choice}
 	switch {
 	case s.Choice != "":
 		subject.Kind, subject.OfInterface = typed.Choice, s.Interface
@@ -261,5 +270,6 @@ func typesUnknown(err error) error {
 	if _, ok := errors.AsType[*typed.UnknownError](err); !ok {
 		return err
 	}
-	return &ledger.Problem{What: err.Error(), Do: "see ledger.packages for what is missing; the daemon asks for it again by itself. --infer does without it"}
+	return &ledger.Problem{What: err.Error(), Do: "see ledger.packages for what is missing; the daemon asks for it " +
+		"again by itself. --infer does without it"}
 }

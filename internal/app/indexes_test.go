@@ -15,8 +15,8 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// What is indexed is the very expression of the typed view's column, of each type: the planner uses the index, and finds the same rows.
-// The daemon writes on, and verification and repairs know nothing of indexes.
+// What is indexed is the very expression of the typed view's column, of each type: the planner uses the index, and
+// finds the same rows. The daemon writes on, and verification and repairs know nothing of indexes.
 func TestTypedViewsUseIndexes(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "makes ten indexes beside the daemon")
@@ -116,8 +116,8 @@ func explained(t *testing.T, conn *pgx.Conn, query string) []string {
 	return plan
 }
 
-// Of a network no packages are served: the values say of which type a field is, a view that was made, or the package of a participant whose
-// ledger lies in the same database. An index of no field needs none of them.
+// Of a network no packages are served: the values say of which type a field is, a view that was made, or the package of
+// a participant whose ledger lies in the same database. An index of no field needs none of them.
 func TestIndexesOfANetwork(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -176,7 +176,8 @@ func TestIndexesOfANetwork(t *testing.T) {
 	require.Equal(t, "timestamp with time zone", made(Index{Template: "LockedAmulet", Path: "lock.expiresAt"}))
 }
 
-// Where a participant's package is not there, an index of no field needs none, and one of a field has the type of the values only if asked.
+// Where a participant's package is not there, an index of no field needs none, and one of a field has the type of the
+// values only if asked.
 func TestIndexesWithoutPackages(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

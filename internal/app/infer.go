@@ -9,8 +9,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// addServed adds the templates, interfaces and, where they are wanted, choices that events name, of templates and interfaces that no package
-// has.
+// addServed adds the templates, interfaces and, where they are wanted, choices that events name, of templates and
+// interfaces that no package has.
 func (w *viewsWork) addServed(ctx context.Context, choices bool) error {
 	served, err := w.db.ServedSubjects(ctx, choices)
 	if err != nil {
@@ -38,7 +38,8 @@ func (w *viewsWork) addServed(ctx context.Context, choices bool) error {
 	return nil
 }
 
-// shape returns what the values of a subject look like: as packages say, or else, where that is wanted, as the values say that are stored.
+// shape returns what the values of a subject look like: as packages say, or else, where that is wanted, as the values
+// say that are stored.
 func (w *viewsWork) shape(ctx context.Context, s *typed.Subject) (typed.Shape, error) {
 	shape, err := w.packages.Shape(s)
 	var unknown *typed.UnknownError

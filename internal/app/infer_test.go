@@ -34,7 +34,8 @@ func valueColumns(t *testing.T, database, view string) []string {
 		WHERE view_schema || '.' || view_name = $1 AND (c -> 'path' ->> 0) NOT LIKE '@%' ORDER BY n`, view)
 }
 
-// Types are inferred where no package can be had, from what round-trips; what is published stays when the packages come.
+// Types are inferred where no package can be had, from what round-trips; what is published stays when the packages
+// come.
 func TestTypesAreInferredFromValues(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -280,7 +281,8 @@ func TestInferenceHasLimits(t *testing.T) {
 	require.Len(t, columns, 10)
 }
 
-// Nothing is known of the packages of a network, not even what they are named: views of choices of interfaces are made for their ids.
+// Nothing is known of the packages of a network, not even what they are named: views of choices of interfaces are made
+// for their ids.
 func TestChoicesOfInterfacesOfANetworkAreInferred(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

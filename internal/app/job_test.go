@@ -19,8 +19,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// PostgreSQL is killed under backfills that read, and comes back after they have lost the lead: they continue, and their end is as if nothing
-// had been.
+// PostgreSQL is killed under backfills that read, and comes back after they have lost the lead: they continue, and
+// their end is as if nothing had been.
 func TestBackfillsOutliveTheDatabase(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "waits between tries, as the commands do")
@@ -79,7 +79,8 @@ func TestBackfillsOutliveTheDatabase(t *testing.T) {
 	require.Empty(t, sandbox.Diff(truthFilled(l, truth, begun, at, []ledger.Range{{To: ledger.Offset(at)}}), relations(t, database)))
 }
 
-// A lead that is lost again and again is taken again with longer and longer waits: each term ends the sessions of the one before.
+// A lead that is lost again and again is taken again with longer and longer waits: each term ends the sessions of the
+// one before.
 func TestALeadThatIsLostAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

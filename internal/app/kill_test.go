@@ -78,9 +78,9 @@ func (p programTests) Run() int {
 	return p.tests.Run()
 }
 
-// killUntilDone starts a program again and again, and kills it after a time that grows, until it gets through. The time grows by
-// a part of itself, so that on a busy machine, where the program's start alone takes long, most kills do not come before it has
-// done anything.
+// killUntilDone starts a program again and again, and kills it after a time that grows, until it gets through. The time
+// grows by a part of itself, so that on a busy machine, where the program's start alone takes long, most kills do not
+// come before it has done anything.
 func killUntilDone(t *testing.T, random *rand.Rand, env []string, program string, args ...string) (kills int) {
 	t.Helper()
 	for longest := 100 * time.Millisecond; kills < 500; kills, longest = kills+1, longest+longest/3 {
@@ -161,8 +161,8 @@ func TestKilledAtAnyPoint(t *testing.T) {
 	}
 }
 
-// Killed with SIGKILL at any point, a repair beside a daemon that follows the ledger, and a reset, get through when they are run again. Then the
-// database is what the ledger is.
+// Killed with SIGKILL at any point, a repair beside a daemon that follows the ledger, and a reset, get through when
+// they are run again. Then the database is what the ledger is.
 func TestRepairsAndResetsAreKilledAtAnyPoint(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "kills a program again and again until it gets through")

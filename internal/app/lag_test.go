@@ -40,8 +40,8 @@ func waitForLag(t *testing.T, log *journal, daemon *running, want string) {
 	})
 }
 
-// Before its sources have answered, and while they don't, the daemon does not know how far behind it is, and does not say that
-// it is not.
+// Before its sources have answered, and while they don't, the daemon does not know how far behind it is, and does not
+// say that it is not.
 func TestLagIsNotKnownWhileTheSourcesAreAway(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "waits between tries, as the commands do")

@@ -13,8 +13,9 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// Of three daemons, those that lead lose again and again the sessions that they lead with, that they write with, or all, at last without a
-// word, as where another server takes over: one of them always continues, and nothing is lost or there twice.
+// Of three daemons, those that lead lose again and again the sessions that they lead with, that they write with, or
+// all, at last without a word, as where another server takes over: one of them always continues, and nothing is lost or
+// there twice.
 func TestDaemonsThatLoseTheirSessions(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "waits for sessions that the server has to end, and that takes seconds")

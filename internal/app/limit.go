@@ -39,7 +39,8 @@ func (s *stream) noteJob(set func(*progress)) {
 	set(&s.progress)
 }
 
-// outcome returns why streams can't continue and, as a *config.UnfinishedError, what else is left to do; nil: all was done.
+// outcome returns why streams can't continue and, as a *config.UnfinishedError, what else is left to do; nil: all was
+// done.
 func (x *indexer) outcome(ctx context.Context) error {
 	failed := x.failure()
 	x.mu.Lock()

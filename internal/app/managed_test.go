@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// dumpVariable names the file that TestManagedPostgreSQL writes a dump to, for the tests of later versions: `make fixture`.
+	// dumpVariable names the file that TestManagedPostgreSQL writes a dump to, for the tests of later versions: `make
+	// fixture`.
 	dumpVariable = "WRITE_DUMP"
 	// released are dumps of databases of released schemas, compressed by xz.
 	released = "testdata/released/*.xz"
@@ -39,8 +40,9 @@ func tool(t *testing.T, name string, args ...string) {
 	require.NoError(t, err, "%s: %s", name, said)
 }
 
-// A managed service gives a role without special rights, standbys to read from, and other servers to move to: the daemon runs as the owner
-// of its database, readers read a hot standby, and a dump of the standby, restored into another server, is the same ledger and continues.
+// A managed service gives a role without special rights, standbys to read from, and other servers to move to: the
+// daemon runs as the owner of its database, readers read a hot standby, and a dump of the standby, restored into
+// another server, is the same ledger and continues.
 func TestManagedPostgreSQL(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "starts two servers and fills a third")
@@ -117,7 +119,8 @@ func TestManagedPostgreSQL(t *testing.T) {
 	require.Empty(t, sandbox.Diff(l.Truth(of, l.End()), relations(t, restored)))
 }
 
-// restore restores a dump into an empty database, as a role that may create schemas there and nothing else, and returns its URL.
+// restore restores a dump into an empty database, as a role that may create schemas there and nothing else, and returns
+// its URL.
 func restore(t *testing.T, database, dump string) (as string) {
 	t.Helper()
 	role, as := throwaway.Login(t, database, "")

@@ -45,7 +45,8 @@ func (w *answerWriter) fill(piece func(i int) string) {
 
 func same(text string) func(int) string { return func(int) string { return text } }
 
-// thousand are a thousand pieces at once, which is quick: in each # is the number of all of them, and % three digits of its own.
+// thousand are a thousand pieces at once, which is quick: in each # is the number of all of them, and % three digits of
+// its own.
 func thousand(piece string) func(int) string {
 	all := make([]string, 1000)
 	for i := range all {

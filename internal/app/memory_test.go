@@ -25,14 +25,15 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// memoryCeiling is how much memory the indexer takes at most, whatever its servers send: what docs/reliability.md promises.
+// memoryCeiling is how much memory the indexer takes at most, whatever its servers send: what docs/reliability.md
+// promises.
 const memoryCeiling = 3 << 29 // 1.5 GiB
 
 // memoryBase is how much of it any answer may take besides what goes with its size.
 const memoryBase = 128 << 20
 
-// The most that the clients of the participant and of a Scan service read of an answer, but for a little: one byte or value
-// more and it is refused, which costs less.
+// The most that the clients of the participant and of a Scan service read of an answer, but for a little: one byte or
+// value more and it is refused, which costs less.
 const (
 	mostBytes      = 128<<20 - 1<<16
 	mostValues     = 2<<20 - 1<<12
@@ -40,8 +41,8 @@ const (
 	mostScanValues = 1<<20 - 1<<12
 )
 
-// While its servers misbehave, by answers that are as large as is read or that do not end, the indexer's memory stays under
-// the documented ceiling. The kinds that take most are tried at their full size.
+// While its servers misbehave, by answers that are as large as is read or that do not end, the indexer's memory stays
+// under the documented ceiling. The kinds that take most are tried at their full size.
 func TestMemoryStaysUnderTheCeiling(t *testing.T) {
 	t.Parallel()
 	brief.Skip(t)
@@ -87,8 +88,8 @@ func (s *scenario) ceiling() int64 {
 	return memoryCeiling
 }
 
-// enough is how many answers are read. Of those that are good the first one is written while the second one waits, and the
-// third one is not read before. After one that is refused nothing is kept.
+// enough is how many answers are read. Of those that are good the first one is written while the second one waits, and
+// the third one is not read before. After one that is refused nothing is kept.
 func (s *scenario) enough() int64 {
 	if s.log == "" {
 		return 3

@@ -10,8 +10,8 @@ import (
 	"ledgerindexer/verify"
 )
 
-// networkUpdates implements origin for the updates of a network, which a Scan service has. They are a ledger of their own, in a pair of
-// schemas of its own.
+// networkUpdates implements origin for the updates of a network, which a Scan service has. They are a ledger of their
+// own, in a pair of schemas of its own.
 type networkUpdates struct {
 	*indexer
 	*Network
@@ -22,7 +22,8 @@ func networkLogger(logger *slog.Logger) *slog.Logger { return logger.With("ledge
 
 // newNetworkUpdates opens the pair of schemas of the network, in the database that has that of the participant.
 func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
-	x := &indexer{daemon: other.daemon, cfg: other.cfg, logger: networkLogger(other.logger), metrics: other.metrics.OfNetwork()}
+	x := &indexer{daemon: other.daemon, cfg: other.cfg, logger: networkLogger(other.logger),
+		metrics: other.metrics.OfNetwork()}
 	if other.tracer != nil {
 		x.tracer = other.tracer.OfNetwork()
 	}
@@ -42,7 +43,8 @@ func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
 
 func (n *networkUpdates) streams() []*stream {
 	network := &stream{
-		indexer: n.indexer, role: store.RoleUpdates, title: "network", source: scanService, work: &updates{indexer: n.indexer, origin: n},
+		indexer: n.indexer, role: store.RoleUpdates, title: "network", source: scanService, work: &updates{indexer: n.indexer,
+			origin: n},
 		read: make(chan struct{}),
 	}
 	derived := newDerivedHistory(n.store, nil)
@@ -65,9 +67,10 @@ func (n *networkUpdates) ping(ctx context.Context) error {
 	return reachable(err)
 }
 
-// startTasks implements origin. No package can be read. A Scan service has no look-ups, so all that are wanted get the answer that the
-// contract is not known, without a request: nothing waits for one for ever.
-func (n *networkUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter, past verify.UpdateSource) *background {
+// startTasks implements origin. No package can be read. A Scan service has no look-ups, so all that are wanted get the
+// answer that the contract is not known, without a request: nothing waits for one for ever.
+func (n *networkUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter,
+	past verify.UpdateSource) *background {
 	b := newBackground()
 	n.startLookups(ctx, b, leader, ingest.Lookups{Source: n, Rate: func() int { return lookupsAtOnce }})
 	n.startPruning(ctx, b, leader)

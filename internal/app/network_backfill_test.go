@@ -55,8 +55,8 @@ func requireNetworkFloors(t *testing.T, databaseURL string, at int64) {
 	require.Equal(t, 1, count(t, databaseURL, fmt.Sprint("network_indexer.floors WHERE history_floor = state_floor AND history_floor = ", at)))
 }
 
-// A snapshot and the updates after it, and below it down to the beginning, give what the network's model says, in whatever migration the
-// snapshot is, and all of it is verified.
+// A snapshot and the updates after it, and below it down to the beginning, give what the network's model says, in
+// whatever migration the snapshot is, and all of it is verified.
 func TestANetworkIsSeededFromASnapshot(t *testing.T) {
 	t.Parallel()
 	for name, part := range map[string]float64{"first migration": 0.3, "second migration": 0.8, "newest": -1} {
@@ -126,8 +126,8 @@ func requireHoldingsSummary(t *testing.T, databaseURL, scanURL string, at ledger
 		coalesce(sum(amount) FILTER (WHERE locked), 0)::numeric(38, 10)) FROM network.holdings_at($1) WHERE instrument = 'Amulet' GROUP BY owner`, int64(at)))
 }
 
-// A repair that reads a part again takes no contract out of the active set, or of what was active, because its creation is lost: it reads that
-// again first.
+// A repair that reads a part again takes no contract out of the active set, or of what was active, because its creation
+// is lost: it reads that again first.
 func TestARepairInPartKeepsWhatIsActive(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

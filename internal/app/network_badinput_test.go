@@ -14,8 +14,8 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// What a Scan service must not send stops the network's stream with an error that says what it is. Nothing of it is stored, and when
-// the service is mended nothing is lost.
+// What a Scan service must not send stops the network's stream with an error that says what it is. Nothing of it is
+// stored, and when the service is mended nothing is lost.
 func TestBadInputOfANetworkStopsTheStream(t *testing.T) {
 	t.Parallel()
 	type rewriting = func(raw, before []byte) []byte // before is the update before it

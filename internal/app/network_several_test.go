@@ -42,8 +42,9 @@ func transactionIn(t *testing.T, l *sandbox.Ledger, scan *sandbox.Scan, part flo
 	return 0, ""
 }
 
-// Of three services with pages of other sizes one lies, one lags behind and all fail now and then: what two send alike is what is stored,
-// and followed. Of two that differ nothing is stored from there on, and when the one is mended nothing is lost.
+// Of three services with pages of other sizes one lies, one lags behind and all fail now and then: what two send alike
+// is what is stored, and followed. Of two that differ nothing is stored from there on, and when the one is mended
+// nothing is lost.
 func TestANetworkIsReadFromSeveralServices(t *testing.T) {
 	t.Parallel()
 	l, truth := scansOf(91, 900, sandbox.ScanOptions{})

@@ -151,7 +151,8 @@ func TestNetworksThatAreRefused(t *testing.T) {
 	require.Empty(t, sandbox.Diff(scan.NetworkTruth(), networkRelations(t, database)))
 }
 
-// What was stored ahead of the watermark was served once: a node that has not come as far yet lags behind, and has no other history.
+// What was stored ahead of the watermark was served once: a node that has not come as far yet lags behind, and has no
+// other history.
 func TestANodeThatLagsBehindWhatIsStoredAhead(t *testing.T) {
 	t.Parallel()
 	const all = 900
@@ -205,8 +206,8 @@ func TestANodeThatLagsBehindWhatIsStoredAhead(t *testing.T) {
 	require.Empty(t, sandbox.Diff(service.NetworkTruth(), networkRelations(t, database)))
 }
 
-// The daemon compares the updates of a network with the service again and seals them, across migrations, and one command verifies them,
-// where they are and as they were sealed.
+// The daemon compares the updates of a network with the service again and seals them, across migrations, and one
+// command verifies them, where they are and as they were sealed.
 func TestTheUpdatesOfANetworkAreVerified(t *testing.T) {
 	t.Parallel()
 	_, scan := scanOf(77, 600, sandbox.ScanOptions{PageLimit: 10})
@@ -266,7 +267,8 @@ func TestNoLookUpOfANetworkWaits(t *testing.T) {
 	require.NoError(t, daemon.finish())
 }
 
-// A node that lags behind what is stored is waited for by a verification too. It is no shorter ledger, and nothing is repaired from it.
+// A node that lags behind what is stored is waited for by a verification too. It is no shorter ledger, and nothing is
+// repaired from it.
 func TestVerifyWaitsForANodeThatLagsBehind(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "waits for tries")

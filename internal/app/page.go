@@ -20,7 +20,8 @@ import (
 )
 
 func (x *indexer) newPage(build version.Build, journal *statuspage.Journal) *statuspage.Page {
-	cfg := statuspage.Config{Build: build, Holder: config.Holder(), Health: x.health, Journal: journal, Hosts: x.cfg.PageHosts}
+	cfg := statuspage.Config{Build: build, Holder: config.Holder(), Health: x.health, Journal: journal,
+		Hosts: x.cfg.PageHosts}
 	streams := x.streams
 	if c := x.choice; c != nil {
 		streams = slices.Concat(streams, c.ofHistory, c.ofNetwork)
@@ -38,7 +39,8 @@ func (x *indexer) newPage(build version.Build, journal *statuspage.Journal) *sta
 		if !known {
 			i = len(cfg.Ledgers)
 			place[name] = i
-			of := statuspage.Ledger{Name: name, Sized: func(sizes store.Sizes) { s.metrics.Sized(sizes.Ledger, sizes.Partitions) }}
+			of := statuspage.Ledger{Name: name,
+				Sized: func(sizes store.Sizes) { s.metrics.Sized(sizes.Ledger, sizes.Partitions) }}
 			if s.work != nil {
 				of.Store = s.store
 			}
@@ -50,7 +52,8 @@ func (x *indexer) newPage(build version.Build, journal *statuspage.Journal) *sta
 }
 
 func (s *stream) onPage() statuspage.Stream {
-	shown := statuspage.Stream{Title: s.title, Kind: s.name(), Source: s.source, Lag: func() admin.Lag { return s.metrics.Lag(s.name()) }}
+	shown := statuspage.Stream{Title: s.title, Kind: s.name(), Source: s.source,
+		Lag: func() admin.Lag { return s.metrics.Lag(s.name()) }}
 	if s.work != nil {
 		shown.Version = s.work.release
 	}
@@ -89,7 +92,8 @@ func (x *indexer) serve(ctx context.Context, group *errgroup.Group, page *status
 	return nil
 }
 
-func listen(ctx context.Context, group *errgroup.Group, logger *slog.Logger, flag, address string, handler http.Handler) error {
+func listen(ctx context.Context, group *errgroup.Group, logger *slog.Logger, flag, address string,
+	handler http.Handler) error {
 	listener, err := listenAt(ctx, flag, address)
 	if err != nil {
 		return err
@@ -105,7 +109,8 @@ func listenAt(ctx context.Context, flag, address string) (net.Listener, error) {
 	if err != nil {
 		return nil, &ledger.Problem{
 			What: flag, Err: err,
-			Do: fmt.Sprintf("give %s an address of this machine and a port that no other process, such as another indexer, has", flag),
+			Do: fmt.Sprintf("give %s an address of this machine and a port that no other process, such as another indexer, has",
+				flag),
 		}
 	}
 	return listener, nil

@@ -29,8 +29,8 @@ func getFrom(t *testing.T, address, path string) (status int, body string) {
 	return response.StatusCode, string(text)
 }
 
-// The page of each of two daemons says where all streams stand, on an address of its own where it is given one, and names neither a
-// party nor a contract of the ledger.
+// The page of each of two daemons says where all streams stand, on an address of its own where it is given one, and
+// names neither a party nor a contract of the ledger.
 func TestTheStatusPage(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "runs two daemons, one of which takes over nothing")

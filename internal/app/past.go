@@ -10,8 +10,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// past is a source whose updates, and whose carried snapshot, are read in the scope in which they are stored: after the scope was changed,
-// what was stored before is of an earlier one, and has to be compared in that.
+// past is a source whose updates, and whose carried snapshot, are read in the scope in which they are stored: after the
+// scope was changed, what was stored before is of an earlier one, and has to be compared in that.
 type past struct {
 	source
 	db    *store.Store
@@ -82,7 +82,8 @@ func unread(scope ledger.Scope, err error) error {
 		return fmt.Errorf("read in scope %s: %w", scope.Canonical(), err)
 	}
 	return &ledger.Problem{
-		What: fmt.Sprintf("what was stored before the scope was changed has to be read in the scope of then, %s", scope.Canonical()),
+		What: fmt.Sprintf("what was stored before the scope was changed has to be read in the scope of then, %s",
+			scope.Canonical()),
 		Do: problem.Do + ": here that is the earlier scope, and not what the flags name now. " +
 			"What was stored then is not read any more when it is pruned (`indexer prune`)",
 		Err: err,

@@ -21,8 +21,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// onServers is a ledger that servers of several versions index, as the role indexer, in databases that an administrator who is no superuser
-// makes as docs/operations.md says. Role analyst reads what one party may see.
+// onServers is a ledger that servers of several versions index, as the role indexer, in databases that an administrator
+// who is no superuser makes as docs/operations.md says. Role analyst reads what one party may see.
 type onServers struct {
 	ledger    *sandbox.Ledger
 	ledgerURL string
@@ -68,8 +68,8 @@ func (w *onServers) requireLimited(t *testing.T, server *throwaway.Server, datab
 	require.Equal(t, may, texts(t, asRole(t, server, "analyst", database), "SELECT contract_id FROM ledger.active_contracts ORDER BY 1"))
 }
 
-// mainJob indexes the ledger from its beginning, though the daemon is killed and then the server, repairs damage, lets a reader read, and
-// prunes up to the offset that it returns.
+// mainJob indexes the ledger from its beginning, though the daemon is killed and then the server, repairs damage, lets
+// a reader read, and prunes up to the offset that it returns.
 func (w *onServers) mainJob(t *testing.T, server *throwaway.Server, database string) (floor int64) {
 	t.Helper()
 	owner := makeDatabase(t, server, database)
@@ -119,8 +119,8 @@ func (w *onServers) mainJob(t *testing.T, server *throwaway.Server, database str
 	return floor
 }
 
-// Every PostgreSQL of this machine does the main job, and what the version before holds, dumped and restored, is the same ledger and
-// continues.
+// Every PostgreSQL of this machine does the main job, and what the version before holds, dumped and restored, is the
+// same ledger and continues.
 func TestEveryPostgreSQL(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "starts a server of each version")

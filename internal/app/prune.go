@@ -16,15 +16,17 @@ import (
 // pruneEvery is how often the daemon looks for what is older than --retain.
 const pruneEvery = 24 * time.Hour
 
-// RunPrune says what pruning removes and, if it is to be applied, removes it. The daemon may run meanwhile. The error is a
-// *ledger.Problem if history is being filled in, if another process prunes, or if it can't be pruned.
-func RunPrune(ctx context.Context, cfg config.Database, before store.PruneBefore, apply bool, logger *slog.Logger) (store.PrunePlan, error) {
+// RunPrune says what pruning removes and, if it is to be applied, removes it. The daemon may run meanwhile. The error
+// is a *ledger.Problem if history is being filled in, if another process prunes, or if it can't be pruned.
+func RunPrune(ctx context.Context, cfg config.Database, before store.PruneBefore, apply bool,
+	logger *slog.Logger) (store.PrunePlan, error) {
 	plan, _, err := runPrune(ctx, cfg, pruning{before: &before}, apply, logger)
 	return plan, err
 }
 
-// RunPruneExported is RunPrune for what the export in a place holds: whole ranges, and nothing else. Without before (nil) it goes as far as something stays. The error is
-// a *ledger.Problem also where the files are not whole, or not of what is stored.
+// RunPruneExported is RunPrune for what the export in a place holds: whole ranges, and nothing else. Without before
+// (nil) it goes as far as something stays. The error is a *ledger.Problem also where the files are not whole, or not of
+// what is stored.
 func RunPruneExported(
 	ctx context.Context, cfg config.Database, before *store.PruneBefore, from string, apply bool, logger *slog.Logger,
 ) (plan store.PrunePlan, held export.Held, err error) {
@@ -35,7 +37,8 @@ func RunPruneExported(
 	return runPrune(ctx, cfg, pruning{before: before, exported: place}, apply, logger)
 }
 
-func runPrune(ctx context.Context, cfg config.Database, p pruning, apply bool, logger *slog.Logger) (plan store.PrunePlan, held export.Held, err error) {
+func runPrune(ctx context.Context, cfg config.Database, p pruning, apply bool,
+	logger *slog.Logger) (plan store.PrunePlan, held export.Held, err error) {
 	db, err := cfg.Open(ctx, logger)
 	if err != nil {
 		return plan, held, err
@@ -46,7 +49,8 @@ func runPrune(ctx context.Context, cfg config.Database, p pruning, apply bool, l
 	if err != nil || !apply || plan.Empty() {
 		return plan, held, err
 	}
-	leader, err := leadNow(ctx, db, store.RoleBackfill, db.LeadBackfill, "wait until it is done: it fills in history, or prunes")
+	leader, err := leadNow(ctx, db, store.RoleBackfill, db.LeadBackfill,
+		"wait until it is done: it fills in history, or prunes")
 	if err != nil {
 		return plan, held, err
 	}
@@ -80,7 +84,8 @@ func (p *pruning) plan(ctx context.Context) (plan store.PrunePlan, held export.H
 }
 
 // prune removes what was planned. The leader keeps others from filling in history, and from pruning.
-func (p *pruning) prune(ctx context.Context, leader *store.BackfillWriter, plan store.PrunePlan, held export.Held) error {
+func (p *pruning) prune(ctx context.Context, leader *store.BackfillWriter, plan store.PrunePlan,
+	held export.Held) error {
 	if err := refuseWithoutRecords(ctx, p.db, p.network, plan.Floor); err != nil {
 		return err
 	}
@@ -100,13 +105,15 @@ func refuseWithoutRecords(ctx context.Context, db *store.Store, network bool, fl
 		return err
 	}
 	return &ledger.Problem{
-		What: fmt.Sprintf("records that follow from the updates up to offset %d have to be derived first, and could not be after pruning: %s", floor, why),
-		Do: "let the daemon (`indexer run`) derive them, and prune again: where they are derived again its log says when they are shown, " +
-			"else the metric derived_offset says how far it is",
+		What: fmt.Sprintf("records that follow from the updates up to offset %d have to be derived first, and could not be "+
+			"after pruning: %s", floor, why),
+		Do: "let the daemon (`indexer run`) derive them, and prune again: where they are derived again its log says when " +
+			"they are shown, else the metric derived_offset says how far it is",
 	}
 }
 
-// startPruning starts the task that prunes what is older than --retain, if that is given. Of a ledger without an export nothing goes where the other one has one.
+// startPruning starts the task that prunes what is older than --retain, if that is given. Of a ledger without an export
+// nothing goes where the other one has one.
 func (x *indexer) startPruning(ctx context.Context, b *background, leader *store.UpdatesWriter) {
 	from, other := x.cfg.RetainExported, x.cfg.RetainExportedNetwork
 	if x.schemas == config.NetworkSchemas {
@@ -122,10 +129,12 @@ func (x *indexer) startPruning(ctx context.Context, b *background, leader *store
 	})
 }
 
-// prune prunes what is older than --retain and, if a place is given, in the export there, unless more rows would have to be copied than go: then the next time there is
-// more that goes. So at most twice as much is stored as is to be retained, and each row is copied few times. An export that has stopped is an error, after what it has was pruned.
+// prune prunes what is older than --retain and, if a place is given, in the export there, unless more rows would have
+// to be copied than go: then the next time there is more that goes. So at most twice as much is stored as is to be
+// retained, and each row is copied few times. An export that has stopped is an error, after what it has was pruned.
 func (x *indexer) prune(ctx context.Context, from string) error {
-	p := pruning{db: x.store, network: x.schemas == config.NetworkSchemas, before: &store.PruneBefore{Age: time.Duration(x.cfg.Retain)}}
+	p := pruning{db: x.store, network: x.schemas == config.NetworkSchemas,
+		before: &store.PruneBefore{Age: time.Duration(x.cfg.Retain)}}
 	if from != "" {
 		place, err := export.Open(from, false)
 		if err != nil {
@@ -142,13 +151,15 @@ func (x *indexer) prune(ctx context.Context, from string) error {
 			return err
 		}
 	} else if held.Why != "" {
-		x.logger.InfoContext(ctx, "what is older than --retain stays: too little of it lies in whole ranges of the export", "why", held.Why)
+		x.logger.InfoContext(ctx, "what is older than --retain stays: too little of it lies in whole ranges of the export",
+			"why", held.Why)
 	}
 	if held.Behind {
 		return &ledger.Problem{
-			What: fmt.Sprintf("what is older than --retain stays, after offset %d, because the export has stopped, or does not keep up: %s", held.To, held.Why),
-			Do: "see that `indexer export` runs for this place and works, and that this is the place it writes; where its first range is not full yet, " +
-				"let it write smaller ones (--updates)",
+			What: fmt.Sprintf("what is older than --retain stays, after offset %d, because the export has stopped, or does "+
+				"not keep up: %s", held.To, held.Why),
+			Do: "see that `indexer export` runs for this place and works, and that this is the place it writes; where its " +
+				"first range is not full yet, let it write smaller ones (--updates)",
 		}
 	}
 	return nil
@@ -172,7 +183,8 @@ func (x *indexer) pruneNow(ctx context.Context, p *pruning, plan store.PrunePlan
 	if err := p.prune(ctx, leader, plan, held); err != nil {
 		return err
 	}
-	x.logger.InfoContext(ctx, "pruned what is older than --retain", "after", int64(plan.From), "up_to", int64(plan.Floor), "rows", plan.Rows(),
+	x.logger.InfoContext(ctx, "pruned what is older than --retain", "after", int64(plan.From), "up_to", int64(plan.Floor),
+		"rows", plan.Rows(),
 		"bytes", plan.Bytes(), "contracts_kept", plan.Active, "duration", time.Since(started).Round(time.Millisecond))
 	return nil
 }

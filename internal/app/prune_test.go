@@ -42,8 +42,8 @@ func offsetAfter(l *sandbox.Ledger, after int64) int64 {
 	panic("there is no such offset")
 }
 
-// A pruned database holds what one holds that began with a snapshot at the floor: every row of every relation, and what was active at
-// every offset; also when it is pruned again, and continues.
+// A pruned database holds what one holds that began with a snapshot at the floor: every row of every relation, and what
+// was active at every offset; also when it is pruned again, and continues.
 func TestAPrunedDatabaseHoldsWhatOneHoldsThatBeganThere(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "compares many states of a database with others that were indexed anew")
@@ -119,8 +119,8 @@ var readQuestions = []string{
 	"SELECT row_to_json(e)::text FROM ledger.events e WHERE ledger_offset > $1::bigint + 60 ORDER BY 1",
 }
 
-// Seals of what went are kept aside, also of the window that was pruned in part. What stays is sealed again, the snapshot that pruning made
-// too, and damage in it is found without the ledger.
+// Seals of what went are kept aside, also of the window that was pruned in part. What stays is sealed again, the
+// snapshot that pruning made too, and damage in it is found without the ledger.
 func TestSealsOfWhatWasPruned(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -178,7 +178,8 @@ func TestDamageOfWhatWasCarriedIsFound(t *testing.T) {
 	}
 }
 
-// What was pruned does not come back by accident, and does where it is asked for: then the database is as whole as before.
+// What was pruned does not come back by accident, and does where it is asked for: then the database is as whole as
+// before.
 func TestHistoryThatWasPrunedIsFilledInOnDemandOnly(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -244,7 +245,8 @@ func TestOnePrunesAtATime(t *testing.T) {
 	requireProblem(t, err, "another process writes this database: another", "it fills in history, or prunes")
 }
 
-// A daemon that is to retain so much prunes by itself, while it follows the ledger, and a verification beside it finds nothing.
+// A daemon that is to retain so much prunes by itself, while it follows the ledger, and a verification beside it finds
+// nothing.
 func TestTheDaemonRetainsSoMuch(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "runs the daemon beside a verification")
@@ -395,8 +397,8 @@ func TestPruningIsKilledAtAnyPoint(t *testing.T) {
 	w.requireBegunAt(t, at)
 }
 
-// Where the disk becomes full under a daemon, pruning and redacting leave everything as it was, and the daemon waits; when there is room again all
-// of them get through.
+// Where the disk becomes full under a daemon, pruning and redacting leave everything as it was, and the daemon waits;
+// when there is room again all of them get through.
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "fills a disk")
@@ -446,8 +448,8 @@ func TestAFullDisk(t *testing.T) {
 	require.Empty(t, sandbox.Diff(truth, relations(t, w.database)))
 }
 
-// Whoever asks about what stays is answered as before: roles that are limited to parties, typed views, queries for the Participant Query Store,
-// holdings and the past. Below the floor the error is that of a database that began there.
+// Whoever asks about what stays is answered as before: roles that are limited to parties, typed views, queries for the
+// Participant Query Store, holdings and the past. Below the floor the error is that of a database that began there.
 func TestReadersAreAnsweredAsBeforePruning(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -23,8 +23,8 @@ func factRows(t *testing.T, database, relation string) []string {
 	return texts(t, database, fmt.Sprintf("SELECT (to_jsonb(t) - 'applied')::text FROM indexer.%s t ORDER BY 1", relation))
 }
 
-// A subscriber has every row of the facts once, through crashes of both servers and kills of the indexer, resets and a reanchoring, and partitions that are made and
-// dropped, and keeps what is pruned.
+// A subscriber has every row of the facts once, through crashes of both servers and kills of the indexer, resets and a
+// reanchoring, and partitions that are made and dropped, and keeps what is pruned.
 func TestSubscriber(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "starts two servers")

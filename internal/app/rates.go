@@ -13,8 +13,8 @@ func (r *rates) set(cfg Indexer) {
 func (r *rates) lookups() int       { return int(r.lookup.Load()) }
 func (r *rates) verifications() int { return int(r.verify.Load()) }
 
-// change puts in force what can change while the daemon runs, and returns the names of these settings. A task whose rate is or was 0
-// begins or ends with a restart.
+// change puts in force what can change while the daemon runs, and returns the names of these settings. A task whose
+// rate is or was 0 begins or ends with a restart.
 func (x *indexer) change(now Indexer) (applied []string) {
 	if now.LookupRate > 0 && x.rates.lookups() > 0 {
 		x.rates.lookup.Store(int64(now.LookupRate))

@@ -30,14 +30,16 @@ type Reanchored struct {
 	Reset *store.ResetReport `json:"reset,omitempty"` // nil: nothing was changed
 }
 
-// RunReanchor finds where a participant that was restored from a backup and the database part and, if that is to be applied, resets the
-// database to there, in one transaction. The error is a *ledger.Problem if that can't be had from the participant again, or if another
-// process writes the database.
+// RunReanchor finds where a participant that was restored from a backup and the database part and, if that is to be
+// applied, resets the database to there, in one transaction. The error is a *ledger.Problem if that can't be had from
+// the participant again, or if another process writes the database.
 func RunReanchor(ctx context.Context, cfg Reanchor, logger *slog.Logger) (done Reanchored, err error) {
 	if cfg.OfNetwork() {
 		return done, &ledger.Problem{
-			What: "an offset of the updates of a network is made of a migration id and a record time, so no restored server gives other ones",
-			Do:   "where the Scan service shows another history, `indexer run` names the last offset in common: go back to there with `indexer reset --network --to-offset`, and --apply",
+			What: "an offset of the updates of a network is made of a migration id and a record time, so no restored server " +
+				"gives other ones",
+			Do: "where the Scan service shows another history, `indexer run` names the last offset in common: go back to " +
+				"there with `indexer reset --network --to-offset`, and --apply",
 		}
 	}
 	db, err := cfg.Open(ctx, logger)

@@ -37,8 +37,8 @@ func inTransit(t *testing.T, l *sandbox.Ledger, from int) int {
 	return 0
 }
 
-// dealtAnew is the ledger of a participant that was restored from a backup before an update: it has received the later ones again, at
-// other offsets, has lost some, the last ones of all, and has gone on with others.
+// dealtAnew is the ledger of a participant that was restored from a backup before an update: it has received the later
+// ones again, at other offsets, has lost some, the last ones of all, and has gone on with others.
 func dealtAnew(backup, received, since int) *sandbox.Ledger {
 	l := backedUp(received)
 	l.Redeal(backup, 7)
@@ -47,7 +47,8 @@ func dealtAnew(backup, received, since int) *sandbox.Ledger {
 	return l
 }
 
-// However a participant was restored, the database is what it would be had it been indexed from the restored one, whole.
+// However a participant was restored, the database is what it would be had it been indexed from the restored one,
+// whole.
 func TestAReanchoredDatabaseIsThatOfTheRestoredParticipant(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "reads several histories one after the other")
@@ -120,7 +121,8 @@ func TestAReanchoredDatabaseIsThatOfTheRestoredParticipant(t *testing.T) {
 	}
 }
 
-// A database that began at a snapshot, whose participant is pruned below where they part: with --since no more is read than has to be.
+// A database that began at a snapshot, whose participant is pruned below where they part: with --since no more is read
+// than has to be.
 func TestReanchoringASnapshotWithAPrunedParticipant(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -255,7 +257,8 @@ func (w *fillWorld) reanchor(t *testing.T, restored *sandbox.Ledger, options san
 	return done
 }
 
-// A database whose scope was changed, once or before what was added was filled in, is made to fit a restored participant, wherever they part.
+// A database whose scope was changed, once or before what was added was filled in, is made to fit a restored
+// participant, wherever they part.
 func TestReanchoringAfterAChangeOfTheScope(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -327,7 +330,8 @@ func TestReanchoringBelowSeals(t *testing.T) {
 	require.Positive(t, requireVerified(t, s.database, s.cfg.LedgerURL).Updates.Updates)
 }
 
-// What was redacted stays so in a restored participant's history: of a contract that is active again, and of updates that are lost.
+// What was redacted stays so in a restored participant's history: of a contract that is active again, and of updates
+// that are lost.
 func TestReanchoringWhatWasRedacted(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

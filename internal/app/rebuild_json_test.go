@@ -134,7 +134,8 @@ func comparable(name string, value any, update string) any {
 	return out
 }
 
-// ordered brings events into the order of their node ids, those of unknown kinds last, and interface views into that of their interfaces.
+// ordered brings events into the order of their node ids, those of unknown kinds last, and interface views into that of
+// their interfaces.
 func ordered(name string, items []any) []any {
 	switch name {
 	case "events":

@@ -131,7 +131,8 @@ func (x *rebuild) time(r row, column, field string) jsontext.Value {
 	return x.exact[key]
 }
 
-// besides makes an object of all columns but some: a column is a member of its name unless it is known to be something else.
+// besides makes an object of all columns but some: a column is a member of its name unless it is known to be something
+// else.
 func (r row) besides(columns string) members {
 	left, fields := names(columns+" ledger_offset extra"), "offset=ledger_offset"
 	for column := range r {

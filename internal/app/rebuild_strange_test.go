@@ -16,8 +16,8 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// strangeEdits put members that nobody knows in at every level where an element can have some. V is replaced by a value,
-// which jsonb can hold or not.
+// strangeEdits put members that nobody knows in at every level where an element can have some. V is replaced by a
+// value, which jsonb can hold or not.
 var strangeEdits = []struct {
 	pattern *regexp.Regexp
 	with    string
@@ -177,8 +177,9 @@ func notServed(column string) bool {
 		templates.package_id templates.module_name templates.entity_name`), column)
 }
 
-// columnsToLose lists every column outside of primary keys of the dictionaries and of all tables whose rows lie at an offset, but for the
-// answers to look-ups, with a statement that spoils it. The catalog says which these are: a table that is added is one of them.
+// columnsToLose lists every column outside of primary keys of the dictionaries and of all tables whose rows lie at an
+// offset, but for the answers to look-ups, with a statement that spoils it. The catalog says which these are: a table
+// that is added is one of them.
 const columnsToLose = `
 SELECT c.table_name || '.' || c.column_name, format('UPDATE indexer.%I SET %I = %s WHERE %2$I IS NOT NULL', c.table_name, c.column_name,
 	CASE WHEN c.is_nullable = 'YES' AND c.table_name <> 'templates' THEN 'NULL'

@@ -32,7 +32,8 @@ import (
 //   - the text form of a time, not the time itself to the nanosecond,
 //   - a number's form, not its value (1e2 is 100), as in jsonb,
 //   - the order of events: that of their node ids, then unknown ones as they came (topology events: as they came),
-//   - the order of interface views; the order of a list of parties or of interfaces, and how often it has each: such lists are sets,
+//   - the order of interface views; the order of a list of parties or of interfaces, and how often it has each: such
+//     lists are sets,
 //   - an event's own offset where it was absent or zero: it is its update's,
 //   - unassignId of 3.3 comes back as reassignmentId, its later name,
 //   - of a checkpoint that repeats an offset, the latest record time of each synchronizer is kept with what came with
@@ -241,8 +242,8 @@ func (s *served) backfill(t *testing.T, l sandbox.History, options sandbox.Serve
 	return database
 }
 
-// What was indexed is what the ledger's own model says, can be rebuilt, and comparing it with the ledger finds nothing, whatever the server's
-// version and the scope.
+// What was indexed is what the ledger's own model says, can be rebuilt, and comparing it with the ledger finds nothing,
+// whatever the server's version and the scope.
 func TestRowsAreComplete(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -324,8 +325,8 @@ func TestRowsAreComplete(t *testing.T) {
 	})
 }
 
-// ledgerInFlight is a ledger at whose end both halves of reassignments are alone. To look for one takes long, and those who read it
-// can share it.
+// ledgerInFlight is a ledger at whose end both halves of reassignments are alone. To look for one takes long, and those
+// who read it can share it.
 var ledgerInFlight = sync.OnceValue(func() *sandbox.Ledger { return growInFlight(sandbox.Options{Seed: 5}) })
 
 func growInFlight(options sandbox.Options) *sandbox.Ledger {

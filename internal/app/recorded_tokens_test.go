@@ -50,7 +50,8 @@ func TestPublishedAnswers(t *testing.T) {
 	requirePublishedHoldings(t, conn)
 }
 
-// What moved in the recorded updates is what the token standard's own command line says of them, whole and in its own form.
+// What moved in the recorded updates is what the token standard's own command line says of them, whole and in its own
+// form.
 func requirePublishedTokenEvents(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	body, err := os.ReadFile(recorded.Beside(t, "recorded/expected/expected-txs-v1.json"))
@@ -135,7 +136,8 @@ func publishedEvent(row printed) printed {
 	return event
 }
 
-// plainly is a value as two writers agree on it: decimals have no trailing zeros, and what is empty or zero is left out.
+// plainly is a value as two writers agree on it: decimals have no trailing zeros, and what is empty or zero is left
+// out.
 func plainly(value any) any {
 	switch v := value.(type) {
 	case printed:

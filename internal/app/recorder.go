@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// How often the progress is recorded in the database, and the time limit for the last record when the leader's term ends.
+	// How often the progress is recorded in the database, and the time limit for the last record when the leader's term
+	// ends.
 	recordEvery = 10 * time.Second
 	lastRecord  = time.Second
 )
@@ -28,10 +29,11 @@ type recorder struct {
 	running  sync.WaitGroup
 }
 
-// startRecording starts to record the progress that report is called with. write is Leader.RecordProgress. end records the last report
-// and stops.
+// startRecording starts to record the progress that report is called with. write is Leader.RecordProgress. end records
+// the last report and stops.
 func startRecording(
-	ctx context.Context, write func(context.Context, ledger.Progress) error, logger *slog.Logger, show func(ledger.Progress),
+	ctx context.Context, write func(context.Context, ledger.Progress) error, logger *slog.Logger,
+	show func(ledger.Progress),
 ) (report func(ledger.Progress), end func()) {
 	r := &recorder{
 		write: write, logger: logger, show: show,
@@ -76,8 +78,8 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// record writes what is new. What can't be written is kept for the next time, unless there is newer progress by then: nothing follows
-// the report that the work has ended.
+// record writes what is new. What can't be written is kept for the next time, unless there is newer progress by then:
+// nothing follows the report that the work has ended.
 func (r *recorder) record(ctx context.Context, patience time.Duration) {
 	r.mu.Lock()
 	news := r.news

@@ -16,8 +16,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// What is told is shown at once and recorded beside the work: that it began or ended without delay, and whatever is left
-// when the leader's term ends.
+// What is told is shown at once and recorded beside the work: that it began or ended without delay, and whatever is
+// left when the leader's term ends.
 func TestProgressIsRecorded(t *testing.T) {
 	t.Parallel()
 	db, err := store.Open(store.Config{URL: throwaway.Migrated(t, migrate), Holder: "test"})
@@ -84,8 +84,8 @@ func TestProgressThatCantBeRecorded(t *testing.T) {
 	require.Empty(t, status.Progress)
 }
 
-// The end of a term ends the writing of a report. That the work has ended is written all the same, or it would seem to be under way for
-// ever.
+// The end of a term ends the writing of a report. That the work has ended is written all the same, or it would seem to
+// be under way for ever.
 func TestTheEndOfWorkIsRecordedAtTheEndOfATerm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

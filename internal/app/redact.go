@@ -9,9 +9,10 @@ import (
 	"ledgerindexer/store/audit"
 )
 
-// RunRedact says what redacting erases and, if it is to be applied, erases it. The daemon may run meanwhile. The error is a *ledger.Problem if
-// it is not known or is active, or if another process repairs or redacts, or writes for long.
-func RunRedact(ctx context.Context, cfg config.Database, what audit.Redaction, reason string, apply bool, logger *slog.Logger) (audit.RedactionReport, error) {
+// RunRedact says what redacting erases and, if it is to be applied, erases it. The daemon may run meanwhile. The error
+// is a *ledger.Problem if it is not known or is active, or if another process repairs or redacts, or writes for long.
+func RunRedact(ctx context.Context, cfg config.Database, what audit.Redaction, reason string, apply bool,
+	logger *slog.Logger) (audit.RedactionReport, error) {
 	db, err := cfg.Open(ctx, logger)
 	if err != nil {
 		return audit.RedactionReport{}, err

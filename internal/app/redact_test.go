@@ -21,8 +21,8 @@ import (
 	"ledgerindexer/store/audit"
 )
 
-// A daemon that follows a ledger and its network goes on while contracts and updates of both are redacted, and after a reset it reads
-// them again without their content. Verification finds nothing, and counts them.
+// A daemon that follows a ledger and its network goes on while contracts and updates of both are redacted, and after a
+// reset it reads them again without their content. Verification finds nothing, and counts them.
 func TestTheDaemonGoesOnBesideRedacting(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "runs the daemon for a ledger and its network, and verifies both")
@@ -93,12 +93,12 @@ func TestTheDaemonGoesOnBesideRedacting(t *testing.T) {
 	require.Equal(t, len(scan.NetworkTruth()["updates"]), count(t, database, "network.updates"))
 }
 
-// said are the texts of transfers in JSON: a description, or a reason in the metadata of the token standard. Each expression begins with
-// what is always the same, and is found more than ten times as fast as one for both.
+// said are the texts of transfers in JSON: a description, or a reason in the metadata of the token standard. Each
+// expression begins with what is always the same, and is found more than ten times as fast as one for both.
 var said = []*regexp.Regexp{regexp.MustCompile(`("description":)"(?:[^"\\]|\\.)*"`), regexp.MustCompile(`(/reason":)"(?:[^"\\]|\\.)*"`)}
 
-// Whatever is redacted of the updates from which records follow: who paid whom, how much and when stays, and still follows after a reset, or by
-// other rules. What the redacted updates say is nowhere.
+// Whatever is redacted of the updates from which records follow: who paid whom, how much and when stays, and still
+// follows after a reset, or by other rules. What the redacted updates say is nowhere.
 func TestRecordsOfRedactedUpdatesStay(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -201,8 +201,8 @@ func TestRecordsOfRedactedUpdatesStay(t *testing.T) {
 	require.Equal(t, noted, count(t, database, "network_indexer.redacted_records"))
 }
 
-// Killed with SIGKILL at any point, beside a daemon that follows the ledger, redacting leaves everything as it was, and gets through when
-// it is run again: then no row of any table has the content, and verification finds nothing.
+// Killed with SIGKILL at any point, beside a daemon that follows the ledger, redacting leaves everything as it was, and
+// gets through when it is run again: then no row of any table has the content, and verification finds nothing.
 func TestRedactingIsKilledAtAnyPoint(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "kills a program again and again until it gets through")

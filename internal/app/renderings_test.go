@@ -18,8 +18,8 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// anew is a participant that renders what it stores in another way whenever it is asked, and, once it prefers another package, the views of
-// contracts by that one.
+// anew is a participant that renders what it stores in another way whenever it is asked, and, once it prefers another
+// package, the views of contracts by that one.
 type anew struct{ other bool }
 
 var (
@@ -110,8 +110,8 @@ func otherViews(views []any) []any {
 	return views
 }
 
-// What a participant renders anew is no difference: everything is verified and sealed as equal, and what it is restored from is its own history.
-// Views of another package are told, and stored by a repair.
+// What a participant renders anew is no difference: everything is verified and sealed as equal, and what it is restored
+// from is its own history. Views of another package are told, and stored by a repair.
 func TestWhatIsRenderedAnewIsNoDifference(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "verifies and repairs a database several times")

@@ -109,8 +109,8 @@ func TestFollowTheLedger(t *testing.T) {
 	}
 }
 
-// An update is indexed when it comes, and not when the participant makes another offset checkpoint: the last one, which stands
-// where the long poll begins, is sent before it.
+// An update is indexed when it comes, and not when the participant makes another offset checkpoint: the last one, which
+// stands where the long poll begins, is sent before it.
 func TestAnUpdateBehindTheLastCheckpoint(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "runs the daemon several times")
@@ -458,7 +458,8 @@ func TestRowsThatTheDatabaseRefuses(t *testing.T) {
 	requireProblem(t, err, "the database refuses the rows", "short", "report it")
 }
 
-// A database that takes no writes is waited for, whether it is found so at the start or becomes so, and the log says why.
+// A database that takes no writes is waited for, whether it is found so at the start or becomes so, and the log says
+// why.
 func TestADatabaseThatTakesNoWritesIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	database := throwaway.Migrated(t, migrate)

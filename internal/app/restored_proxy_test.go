@@ -14,8 +14,8 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// A proxy goes on with our other connections when the one that a request waits on ends with the participant. The request is then sent again over
-// one of them, to the restored participant: no connection is new, and no request fails.
+// A proxy goes on with our other connections when the one that a request waits on ends with the participant. The
+// request is then sent again over one of them, to the restored participant: no connection is new, and no request fails.
 func TestAParticipantIsRestoredBehindAProxy(t *testing.T) {
 	t.Parallel()
 	options := sandbox.ServerOptions{Version: "3.4", ListLimit: 20} // many small requests at once take several connections

@@ -30,8 +30,8 @@ func restored(backup, since int) *sandbox.Ledger {
 	return l
 }
 
-// A participant that was restored from a backup and has grown past the checkpoint with another history is refused, whatever
-// it can be asked, and the error tells the last offset that both have.
+// A participant that was restored from a backup and has grown past the checkpoint with another history is refused,
+// whatever it can be asked, and the error tells the last offset that both have.
 func TestARestoredParticipantIsNoticedAtTheStart(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 7))
@@ -58,8 +58,8 @@ func TestARestoredParticipantIsNoticedAtTheStart(t *testing.T) {
 	}
 }
 
-// It is refused too where its ledger ends below the checkpoint, and where the watermark is an offset checkpoint's and what is
-// new lies below it.
+// It is refused too where its ledger ends below the checkpoint, and where the watermark is an offset checkpoint's and
+// what is new lies below it.
 func TestARestoredParticipantThatHasNotComeSoFar(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "reads several histories one after the other")

@@ -19,10 +19,11 @@ func (x *indexer) seal(
 	ctx context.Context, task string, leader *store.Leader, finish <-chan struct{}, add func(*verify.Seals),
 ) error {
 	news, measured := false, time.Time{}
-	seals := verify.Seals{Rate: x.rates.verifications, Window: x.cfg.sealWindow, Logger: x.logger, Finish: finish, Sealed: func(s verify.Sealing) {
-		x.metrics.Sealed(s.Stream, string(s.Result()), s.Differences)
-		news = true
-	}}
+	seals := verify.Seals{Rate: x.rates.verifications, Window: x.cfg.sealWindow, Logger: x.logger, Finish: finish,
+		Sealed: func(s verify.Sealing) {
+			x.metrics.Sealed(s.Stream, string(s.Result()), s.Differences)
+			news = true
+		}}
 	add(&seals)
 	x.setVerifiedMetrics(ctx)
 	report := x.report(task, leader)
@@ -39,7 +40,8 @@ func (x *indexer) seal(
 	})
 }
 
-// startTasks starts what runs beside the reading of the transaction history until ctx ends: sealing it, and adding up amulets.
+// startTasks starts what runs beside the reading of the transaction history until ctx ends: sealing it, and adding up
+// amulets.
 func (h *transactions) startTasks(ctx context.Context, leader *store.TransactionsWriter) *background {
 	b := newBackground()
 	if h.cfg.VerifyRate > 0 {

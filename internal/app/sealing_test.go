@@ -140,8 +140,8 @@ func TestWhatIsNotSealedIsSaid(t *testing.T) {
 		texts(t, s.database, "SELECT ledger.latest_offset()")[0]), offline())
 }
 
-// The daemon seals everything up to the watermark, window by window, and continues where it was ended. What is altered later
-// is found in its window, without the ledger.
+// The daemon seals everything up to the watermark, window by window, and continues where it was ended. What is altered
+// later is found in its window, without the ledger.
 func TestEverythingIsSealed(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]sandbox.ServerOptions{
@@ -168,7 +168,8 @@ func TestEverythingIsSealed(t *testing.T) {
 	}
 }
 
-// A server lists a set in any order, and in another one when it is asked again: that is no difference, in updates, a snapshot and look-ups.
+// A server lists a set in any order, and in another one when it is asked again: that is no difference, in updates, a
+// snapshot and look-ups.
 func TestSetsComeInAnyOrder(t *testing.T) {
 	t.Parallel()
 	for _, from := range []string{"the beginning", "a snapshot"} {
@@ -230,8 +231,8 @@ func TestDifferencesAreSealed(t *testing.T) {
 	require.Empty(t, s.damaged())
 }
 
-// A participant that was upgraded shows values of old updates that it did not show before. They are differences until they
-// are repaired; they are said once, and frighten nobody.
+// A participant that was upgraded shows values of old updates that it did not show before. They are differences until
+// they are repaired; they are said once, and frighten nobody.
 func TestAfterAnUpgradeOfTheParticipant(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "runs the daemon several times")

@@ -66,9 +66,11 @@ type participantSource struct {
 	server atomic.Pointer[participant.Server] // what the participant last reported of itself
 }
 
-func newParticipantSource(cfg config.Ledger, pace config.Pace, scope ledger.Scope, logger *slog.Logger, seen observation) (*participantSource, error) {
+func newParticipantSource(cfg config.Ledger, pace config.Pace, scope ledger.Scope, logger *slog.Logger,
+	seen observation) (*participantSource, error) {
 	client, err := participant.New(participant.Config{
-		URL: cfg.LedgerURL, Access: cfg.LedgerAccess, Logger: logger, Observe: seen.request, Decoded: seen.decoded, NotJSON: seen.notJSON,
+		URL: cfg.LedgerURL, Access: cfg.LedgerAccess, Logger: logger, Observe: seen.request, Decoded: seen.decoded,
+		NotJSON:     seen.notJSON,
 		MaxRequests: pace.MaxRequests, MaxRate: pace.MaxRate,
 	}, scope)
 	if err != nil {
@@ -95,7 +97,8 @@ func (p *participantSource) resumes(ledger.Offset) {}
 // Network reads the updates of a network from its Scan services. It implements source.
 type Network struct{ networkReader }
 
-// networkReader reads the updates of a network: from one Scan service ([scan.Updates]) or from several ([scan.Several]).
+// networkReader reads the updates of a network: from one Scan service ([scan.Updates]) or from several
+// ([scan.Several]).
 type networkReader interface {
 	ingest.UpdateSource
 	ingest.SnapshotSource
@@ -136,7 +139,8 @@ func newNetwork(cfg config.Scan, logger *slog.Logger, seen observation) (*Networ
 	if len(services) == 1 {
 		return &Network{services[0]}, nil
 	}
-	return &Network{scan.NewSeveral(services, scan.SeveralConfig{Agree: max(1, cfg.ScanAgree), Logger: logger, Passed: seen.passed})}, nil
+	return &Network{scan.NewSeveral(services, scan.SeveralConfig{Agree: max(1, cfg.ScanAgree), Logger: logger,
+		Passed: seen.passed})}, nil
 }
 
 func newScanClient(url string, credentials access.Config, logger *slog.Logger, seen observation) (*scan.Client, error) {
@@ -187,23 +191,25 @@ func (n *Network) refusal(err error, database string) error {
 // otherNetwork is the error for a database of another network than that of what a flag names.
 func otherNetwork(err error, database, of, flag string) error {
 	return &ledger.Problem{
-		What: fmt.Sprintf("schema %s of database %s holds the updates of another network than that of %s", config.NetworkSchemas.Views, database, of),
-		Do:   fmt.Sprintf("correct %s or --database-url; each network needs a database of its own", flag),
-		Err:  err,
+		What: fmt.Sprintf("schema %s of database %s holds the updates of another network than that of %s",
+			config.NetworkSchemas.Views, database, of),
+		Do:  fmt.Sprintf("correct %s or --database-url; each network needs a database of its own", flag),
+		Err: err,
 	}
 }
 
 // resumes implements source. A Scan service that has not come as far as what is stored lags behind, and is no fork.
 func (n *Network) resumes(stored ledger.Offset) { n.Expect(stored) }
 
-// LedgerEnd returns the offset of the newest update. A service without updates is a *ledger.Problem: it can't be read without its end.
+// LedgerEnd returns the offset of the newest update. A service without updates is a *ledger.Problem: it can't be read
+// without its end.
 func (n *Network) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
 	end, err := n.networkReader.LedgerEnd(ctx)
 	if errors.Is(err, ledger.ErrNotOffered) {
 		return 0, &ledger.Problem{
 			What: fmt.Sprintf("the Scan service does not serve the updates of its network (POST /v2/updates): %v", err),
-			Do: "check --scan-url; services of Splice 0.4.2 or later have them. What is stored of them stays. To read the transaction history instead, " +
-				"into schema ledger, give --scan-history=transactions",
+			Do: "check --scan-url; services of Splice 0.4.2 or later have them. What is stored of them stays. To read the " +
+				"transaction history instead, into schema ledger, give --scan-history=transactions",
 		}
 	}
 	return end, err

@@ -19,7 +19,8 @@ const (
 	lookAgainAfter = 10 * time.Minute
 	// How often a process that stands by or waits looks whether it can lead.
 	standbyEvery = time.Second
-	// The time limit for looking. A server that is gone without a word would else be waited for, and another one is in its place.
+	// The time limit for looking. A server that is gone without a word would else be waited for, and another one is in its
+	// place.
 	lookFor = time.Minute
 	// How long the end of a term waits for each goroutine or connection that ends with it.
 	shutdownGrace = 3 * time.Second
@@ -27,7 +28,8 @@ const (
 	noteFor = 3 * time.Second
 )
 
-// stream is one of the streams of a daemon. Each is led, waits and fails independently of the others: another process may lead it.
+// stream is one of the streams of a daemon. Each is led, waits and fails independently of the others: another process
+// may lead it.
 type stream struct {
 	*indexer
 	role      store.Role
@@ -51,12 +53,14 @@ type role interface {
 	connect(ctx context.Context) error
 	// release returns the release of the source; empty: not known.
 	release(ctx context.Context) string
-	// blocker returns what keeps every process from writing the stream, and whether a process that waits for it counts as ready;
-	// an empty state: nothing.
+	// blocker returns what keeps every process from writing the stream, and whether a process that waits for it counts as
+	// ready; an empty state: nothing.
 	blocker(ctx context.Context) (state string, ready bool, err error)
-	// take tries once to take the lead; ok is false if another process has it. run reads and writes as the leader until ctx ends or
-	// nothing is left to do (done), or something fails. If it returns without either, the next term begins at once.
-	take(ctx context.Context) (leader *store.Leader, run func(ctx context.Context, s *stream) (done bool, err error), ok bool, err error)
+	// take tries once to take the lead; ok is false if another process has it. run reads and writes as the leader until
+	// ctx ends or nothing is left to do (done), or something fails. If it returns without either, the next term begins at
+	// once.
+	take(ctx context.Context) (leader *store.Leader, run func(ctx context.Context, s *stream) (done bool, err error),
+		ok bool, err error)
 }
 
 // name returns the stream's name in the checkpoints and metrics of its pair of schemas, which is that of its role.
@@ -80,8 +84,8 @@ func (s *stream) set(state admin.State, ready bool, text string) (changed bool) 
 
 const scanService = "the Scan service"
 
-// run works until ctx ends or the stream is done (nil both), or no stream can continue. After an error that is Lasting it tries again
-// every lookAgainAfter, so that an operator who has cured it need not restart.
+// run works until ctx ends or the stream is done (nil both), or no stream can continue. After an error that is Lasting
+// it tries again every lookAgainAfter, so that an operator who has cured it need not restart.
 func (s *stream) run(ctx context.Context) error {
 	defer s.noteRead()
 	return s.repeat(ctx, s.attempt)
@@ -95,7 +99,8 @@ func (s *stream) noteRead() {
 	}
 }
 
-// finish lets the tasks beside a stream that was read do what is left, until ctx ends, and records what they have not done.
+// finish lets the tasks beside a stream that was read do what is left, until ctx ends, and records what they have not
+// done.
 func (s *stream) finish(ctx context.Context, tasks *background) {
 	if !s.cfg.UntilCurrent || ctx.Err() != nil {
 		return
@@ -106,7 +111,8 @@ func (s *stream) finish(ctx context.Context, tasks *background) {
 	s.noteJob(func(p *progress) { p.missing = missing })
 }
 
-// repeat calls attempt until it returns nil, ctx ends (nil), or no stream can continue. It waits lookAgainAfter after each failure.
+// repeat calls attempt until it returns nil, ctx ends (nil), or no stream can continue. It waits lookAgainAfter after
+// each failure.
 func (s *stream) repeat(ctx context.Context, attempt func(context.Context) error) error {
 	for {
 		err := attempt(ctx)
@@ -119,7 +125,8 @@ func (s *stream) repeat(ctx context.Context, attempt func(context.Context) error
 		s.set(admin.Failed, false, fmt.Sprintf("failed: %s; it is looked at again every %v", reason, rest))
 		s.record(ctx, reason)
 		if anyContinues {
-			s.logger.ErrorContext(ctx, "the stream can't continue; the other one does without it", "stream", s.title, "error", reason)
+			s.logger.ErrorContext(ctx, "the stream can't continue; the other one does without it", "stream", s.title,
+				"error", reason)
 		}
 		switch {
 		case s.cfg.UntilCurrent:
@@ -135,8 +142,8 @@ func (s *stream) repeat(ctx context.Context, attempt func(context.Context) error
 	}
 }
 
-// record records why the stream can't continue, for `indexer status`. Only a leader can write that; if another process leads, the
-// stream continues there.
+// record records why the stream can't continue, for `indexer status`. Only a leader can write that; if another process
+// leads, the stream continues there.
 func (s *stream) record(ctx context.Context, reason string) {
 	if s.work == nil { // it writes nothing
 		return
@@ -162,7 +169,8 @@ func (s *stream) note(ctx context.Context, leader *store.Leader, reason string) 
 // attempt works until ctx ends or the stream is done (nil both), or an error is Lasting.
 func (s *stream) attempt(ctx context.Context) error {
 	state := "waiting for " + s.source
-	err := retryUntilDone(ctx, s.logger, state, s.work.connect, func(err error) { s.set(admin.Waits, false, state+": "+err.Error()) })
+	err := retryUntilDone(ctx, s.logger, state, s.work.connect,
+		func(err error) { s.set(admin.Waits, false, state+": "+err.Error()) })
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -185,8 +193,8 @@ func (s *stream) attempt(ctx context.Context) error {
 	return nil
 }
 
-// retryReason returns why a stream is tried again, for metrics: what kind of failure its source has, the database, the lost lead, or
-// something else, such as another history.
+// retryReason returns why a stream is tried again, for metrics: what kind of failure its source has, the database, the
+// lost lead, or something else, such as another history.
 func retryReason(err error) string {
 	var ofSource interface{ Reason() string }
 	switch {
@@ -211,7 +219,8 @@ func (s *stream) terms(ctx context.Context) error {
 	}
 }
 
-// term takes the lead and works until that is lost; if it can't lead now, it waits a moment. done is true when nothing is left to do.
+// term takes the lead and works until that is lost; if it can't lead now, it waits a moment. done is true when nothing
+// is left to do.
 func (s *stream) term(ctx context.Context) (done bool, err error) {
 	looking, end := context.WithTimeout(ctx, lookFor)
 	defer end()
@@ -242,7 +251,8 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 	s.stands = time.Time{}
 	defer func() {
 		if s.closing = waitOrAbandon(leader.Close); s.closing != nil {
-			s.logger.WarnContext(ctx, "the database does not let go of its connections; they are not waited for", "stream", s.title)
+			s.logger.WarnContext(ctx, "the database does not let go of its connections; they are not waited for",
+				"stream", s.title)
 		}
 	}()
 	s.metrics.Epoch(s.name(), leader.Epoch())
@@ -262,7 +272,8 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 	return done, err
 }
 
-// standBy waits a moment for the lead, which another process has. With UntilCurrent it is waited for as long as jobs do.
+// standBy waits a moment for the lead, which another process has. With UntilCurrent it is waited for as long as jobs
+// do.
 func (s *stream) standBy(ctx context.Context) error {
 	if s.stands.IsZero() {
 		s.stands = time.Now()
@@ -304,8 +315,10 @@ func (s *stream) wait(ctx context.Context, state admin.State, ready bool, text s
 	ingest.Sleep(ctx, standbyEvery)
 }
 
-// retryUntilDone tries until fn succeeds or ctx ends (nil both), or the error is Lasting. failed is called for each failure.
-func retryUntilDone(ctx context.Context, logger *slog.Logger, state string, fn func(context.Context) error, failed func(error)) error {
+// retryUntilDone tries until fn succeeds or ctx ends (nil both), or the error is Lasting. failed is called for each
+// failure.
+func retryUntilDone(ctx context.Context, logger *slog.Logger, state string, fn func(context.Context) error,
+	failed func(error)) error {
 	retry := ingest.Retry{Logger: logger.With("state", state), Failed: func(err error, _ time.Duration) { failed(err) }}
 	if err := retry.Do(ctx, fn); ingest.Lasting(err) {
 		return err
@@ -313,7 +326,8 @@ func retryUntilDone(ctx context.Context, logger *slog.Logger, state string, fn f
 	return nil
 }
 
-// reachable returns the error of a request that only asks whether a server answers. A server without the operation has answered.
+// reachable returns the error of a request that only asks whether a server answers. A server without the operation has
+// answered.
 func reachable(err error) error {
 	if errors.Is(err, ledger.ErrNotOffered) {
 		return nil
@@ -321,8 +335,9 @@ func reachable(err error) error {
 	return err
 }
 
-// waitOrAbandon calls fn and waits until it returns, but not longer than shutdownGrace: then it returns a channel that is closed
-// when fn returns, else nil. Only a database that hangs takes longer: its connections are given up after 15 s.
+// waitOrAbandon calls fn and waits until it returns, but not longer than shutdownGrace: then it returns a channel that
+// is closed when fn returns, else nil. Only a database that hangs takes longer: its connections are given up after 15
+// s.
 func waitOrAbandon(fn func()) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {

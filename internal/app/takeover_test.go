@@ -140,8 +140,8 @@ func (s *stage) blocked(role store.Role, relation string, then func()) {
 	require.NoError(s.t, tx.Rollback(s.t.Context()))
 }
 
-// Of two daemons one leads each stream, and the other takes over when it is killed or paused, wherever in a batch it is then.
-// Paused and woken it commits nothing, holds nobody up, stands by, and takes over in its turn.
+// Of two daemons one leads each stream, and the other takes over when it is killed or paused, wherever in a batch it is
+// then. Paused and woken it commits nothing, holds nobody up, stands by, and takes over in its turn.
 func TestTheOtherDaemonTakesOver(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "waits for sessions that the server has to end, and that takes seconds")

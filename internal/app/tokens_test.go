@@ -15,8 +15,8 @@ import (
 // everyMovement is a scope that shows all that the token standard's rules read.
 var everyMovement = sandbox.Scope{Shape: sandbox.LedgerEffects, Interfaces: sandbox.InterfaceNames()}
 
-// What moved, and what became of each offer, is what the model of the ledger decided; what a party's movements add up to is what it
-// holds, at every offset.
+// What moved, and what became of each offer, is what the model of the ledger decided; what a party's movements add up
+// to is what it holds, at every offset.
 func TestMovementsOfAnIndexedLedger(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -59,8 +59,8 @@ func TestMovementsOfAnIndexedLedger(t *testing.T) {
 	requireMovementsAddUp(t, database, l)
 }
 
-// The balance of a party is the sum of what it holds, to the last digit, after each update: every sum that an update changes, and one
-// other, which it must leave alone.
+// The balance of a party is the sum of what it holds, to the last digit, after each update: every sum that an update
+// changes, and one other, which it must leave alone.
 func TestBalancesAtEveryOffset(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

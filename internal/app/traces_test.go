@@ -144,8 +144,8 @@ func requireAdjacent(t *testing.T, trees []tracedTree, end int64) (updates int64
 	return updates
 }
 
-// Each batch is one trace, from the requests for its pages to its commit, catching up and at the ledger's end. Everything is there when
-// the daemon has ended.
+// Each batch is one trace, from the requests for its pages to its commit, catching up and at the ledger's end.
+// Everything is there when the daemon has ended.
 func TestABatchIsATrace(t *testing.T) {
 	t.Parallel()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 91})
@@ -216,7 +216,8 @@ func TestABatchIsATrace(t *testing.T) {
 
 func isRead(step string) bool { return step == "fetch" || step == "decode" }
 
-// A collector that is away, or takes what it gets and never answers, does not hold up indexing, nor the end, and is told of once.
+// A collector that is away, or takes what it gets and never answers, does not hold up indexing, nor the end, and is
+// told of once.
 func TestACollectorThatIsAway(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})

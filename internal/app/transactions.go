@@ -19,15 +19,15 @@ type transactionsService interface {
 	ingest.TransactionsSource
 	// Version returns the service's release. The error may be ledger.ErrNotOffered.
 	Version(ctx context.Context) (string, error)
-	// WasThere notes that the service has had a history, as an earlier process found. If it is missing now, that may pass, unless
-	// the service itself says so.
+	// WasThere notes that the service has had a history, as an earlier process found. If it is missing now, that may pass,
+	// unless the service itself says so.
 	WasThere()
 	Close()
 }
 
-// newTransactionsService returns the service that the history is read from: a Scan of Splice 0.6 or earlier. A client for another
-// kind of service, such as the one that Splice offers instead from 0.7 on, would be chosen here. Of several services it is the first: each
-// has an order and offsets of its own.
+// newTransactionsService returns the service that the history is read from: a Scan of Splice 0.6 or earlier. A client
+// for another kind of service, such as the one that Splice offers instead from 0.7 on, would be chosen here. Of several
+// services it is the first: each has an order and offsets of its own.
 func newTransactionsService(cfg config.Sources, logger *slog.Logger, seen observation) (transactionsService, error) {
 	return newScanClient(cfg.ScanURL[0], cfg.ScanAccess, logger, seen)
 }
@@ -64,8 +64,8 @@ func (h *transactions) release(ctx context.Context) string {
 	return release
 }
 
-// connect asks the service for its network, and checks that the stored history is of the same. A service that does not answer is
-// no error: the leader asks again, and can record why there is nothing to read.
+// connect asks the service for its network, and checks that the stored history is of the same. A service that does not
+// answer is no error: the leader asks again, and can record why there is nothing to read.
 func (h *transactions) connect(ctx context.Context) error {
 	service, err := h.service.Describe(ctx)
 	switch {
@@ -78,7 +78,8 @@ func (h *transactions) connect(ctx context.Context) error {
 }
 
 // connectAsLeader does the same for a leader, with what the loop has read, and records the network in a new database.
-func (h *transactions) connectAsLeader(ctx context.Context, leader *store.TransactionsWriter, service ledger.TransactionsService) error {
+func (h *transactions) connectAsLeader(ctx context.Context, leader *store.TransactionsWriter,
+	service ledger.TransactionsService) error {
 	h.network = service.NetworkID != ""
 	h.known = h.network || service.Release != ""
 	if !h.known {
@@ -96,8 +97,8 @@ func (h *transactions) connectAsLeader(ctx context.Context, leader *store.Transa
 	return leader.RecordNetwork(ctx, service.NetworkID)
 }
 
-// blocker reports that there was no history at the last request, until it is time to ask again. A process that waits for it is
-// ready if the service is a Scan, which has no history from Splice 0.7 on.
+// blocker reports that there was no history at the last request, until it is time to ask again. A process that waits
+// for it is ready if the service is a Scan, which has no history from Splice 0.7 on.
 func (h *transactions) blocker(context.Context) (state string, ready bool, err error) {
 	if h.absent == nil || !time.Now().Before(h.askAt) {
 		return "", false, nil
@@ -114,7 +115,8 @@ func (h *transactions) absence() string {
 	return fmt.Sprintf("waiting: %s; %s. What to do: %s", h.absent.What, again, h.absent.Do)
 }
 
-func (h *transactions) take(ctx context.Context) (*store.Leader, func(context.Context, *stream) (bool, error), bool, error) {
+func (h *transactions) take(ctx context.Context) (*store.Leader, func(context.Context, *stream) (bool, error), bool,
+	error) {
 	writer, ok, err := h.store.LeadTransactions(ctx)
 	if err != nil || !ok {
 		return nil, nil, false, err
@@ -164,8 +166,8 @@ func (h *transactions) run(ctx context.Context, s *stream, leader *store.Transac
 	return err == nil, err
 }
 
-// notOffered reports once that the service has no history, with the cure. The updates continue without it; if there are none, or with
-// --until-current, the stream fails.
+// notOffered reports once that the service has no history, with the cure. The updates continue without it; if there are
+// none, or with --until-current, the stream fails.
 func (t *transactionsTerm) notOffered(ctx context.Context, err error) (done bool, _ error) {
 	news := t.noteAbsent(err)
 	reason := ingest.Reason(t.absent)
@@ -176,7 +178,8 @@ func (t *transactionsTerm) notOffered(ctx context.Context, err error) (done bool
 	}
 	t.stream.set(admin.Waits, t.known, t.absence())
 	if news {
-		t.logger.WarnContext(ctx, "there is no transaction history to read; the updates continue without it", "stream", t.stream.name(), "error", reason)
+		t.logger.WarnContext(ctx, "there is no transaction history to read; the updates continue without it",
+			"stream", t.stream.name(), "error", reason)
 	}
 	return t.cfg.UntilCurrent, nil
 }
@@ -201,9 +204,11 @@ func (h *transactions) notePresent(ctx context.Context) (news bool) {
 	}
 	h.absent = nil
 	h.patience.Reset()
-	if !h.network && !h.nameless && h.derived == nil { // records begin to be derived before a new database has its network, which their updates check
+	// records begin to be derived before a new database has its network, which their updates check
+	if !h.network && !h.nameless && h.derived == nil {
 		h.nameless = true
-		h.logger.WarnContext(ctx, "the Scan service does not report its network: one of another network behind the URL would not be noticed")
+		h.logger.WarnContext(ctx, "the Scan service does not report its network: one of another network behind the URL "+
+			"would not be noticed")
 	}
 	return news
 }
@@ -211,8 +216,9 @@ func (h *transactions) notePresent(ctx context.Context) (news bool) {
 // problem returns the error for a service without a history. If it is not known to be a Scan, the URL may be wrong.
 func (h *transactions) problem(err error) *ledger.Problem {
 	what := "the Scan service has no transaction history (POST /v0/transactions), which is gone from Splice 0.7 on"
-	do := "read the updates of the network instead, with --scan-history=updates, into schema network (what is stored of the history stays); " +
-		"or give a Scan of Splice 0.6 or earlier with --scan-url, or leave it out: who holds what is answered by ledger.holdings"
+	do := "read the updates of the network instead, with --scan-history=updates, into schema network (what is stored of " +
+		"the history stays); or give a Scan of Splice 0.6 or earlier with --scan-url, or leave it out: who holds what is " +
+		"answered by ledger.holdings"
 	if !h.known {
 		what = "there is no transaction history (POST /v0/transactions) at the Scan URL"
 		do = "check --scan-url, mostly https://HOST/api/scan; where it is right, the Scan is of Splice 0.7 or later: " + do
@@ -283,8 +289,8 @@ func (t *transactionsTerm) watch(ctx context.Context) ingest.TransactionsWatch {
 	}
 }
 
-// setState sets the state of the stream. Waiting for the service counts as ready: neither another process nor an operator could do
-// anything about it.
+// setState sets the state of the stream. Waiting for the service counts as ready: neither another process nor an
+// operator could do anything about it.
 func (t *transactionsTerm) setState() {
 	state, text := admin.Leads, "leading"
 	switch {

@@ -103,7 +103,8 @@ func TestIndexTheHistory(t *testing.T) {
 	}
 }
 
-// reportedBalances are the balances that the database tells at a round, an empty text where a party's is negative; nil where it tells none.
+// reportedBalances are the balances that the database tells at a round, an empty text where a party's is negative; nil
+// where it tells none.
 func reportedBalances(t *testing.T, databaseURL string, round int64) map[string]string {
 	t.Helper()
 	rows, err := sessions(t, databaseURL).Query(t.Context(), "SELECT party, balance::numeric(60, 10)::text FROM ledger.reported_balances_at($1)", round)
@@ -248,7 +249,8 @@ func TestWhenAServiceWithoutAHistoryIsAskedAgain(t *testing.T) {
 
 const unnamed = "the Scan service does not report its network: one of another network behind the URL would not be noticed"
 
-// Records that follow from updates begin to be derived before a new database says of which network it is. That is no matter of the Scan service.
+// Records that follow from updates begin to be derived before a new database says of which network it is. That is no
+// matter of the Scan service.
 func TestOnlyAScanServiceIsSaidNotToReportItsNetwork(t *testing.T) {
 	t.Parallel()
 	var log journal
@@ -330,8 +332,8 @@ func TestOneSourceDownDoesNotDisturbTheOther(t *testing.T) {
 	require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))
 }
 
-// Another service with another order behind the same URL, or after a restart: its history is read again, and takes the place of
-// the other one's as a whole, in its own order.
+// Another service with another order behind the same URL, or after a restart: its history is read again, and takes the
+// place of the other one's as a whole, in its own order.
 func TestAnotherServiceWithAnotherOrder(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "reads several histories one after the other")

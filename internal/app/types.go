@@ -18,25 +18,29 @@ import (
 	"ledgerindexer/verify"
 )
 
-// newTypes returns the task that stores packages of a source with their types. It reads those that a package needs from the database.
-func newTypes(ctx context.Context, source ingest.TypesSource, leader *store.UpdatesWriter, logger *slog.Logger) *ingest.Types {
+// newTypes returns the task that stores packages of a source with their types. It reads those that a package needs from
+// the database.
+func newTypes(ctx context.Context, source ingest.TypesSource, leader *store.UpdatesWriter,
+	logger *slog.Logger) *ingest.Types {
 	packages := typed.Packages{Content: func(id string) ([]byte, error) { return leader.PackageContent(ctx, id) }}
 	return &ingest.Types{Source: source, Sink: leader, Logger: logger, Read: packages.Read, Forget: packages.Forget}
 }
 
 // readTypes stores the packages that events name or that are vetted, and what they say of types, until ctx ends
 // or, after finish, all are stored. The error is that of ingest.RunTask.
-func (u *participantUpdates) readTypes(ctx context.Context, leader *store.UpdatesWriter, wake, finish <-chan struct{}) error {
+func (u *participantUpdates) readTypes(ctx context.Context, leader *store.UpdatesWriter, wake,
+	finish <-chan struct{}) error {
 	types := newTypes(ctx, packageSource{u.Client}, leader, u.logger)
-	types.Wake, types.Finish, types.Watch, types.Outcome = wake, finish, u.watchTask(ingest.TaskTypes), u.metrics.PackageTypes
+	types.Wake, types.Finish, types.Watch, types.Outcome = wake, finish, u.watchTask(ingest.TaskTypes),
+		u.metrics.PackageTypes
 	return types.Run(ctx)
 }
 
 // packageSource implements ingest.TypesSource with a participant.
 type packageSource struct{ client *participant.Client }
 
-// Package returns an *ingest.UnusableError for an answer that is wrong about this package only, and not because the participant, or a
-// proxy before it, fails.
+// Package returns an *ingest.UnusableError for an answer that is wrong about this package only, and not because the
+// participant, or a proxy before it, fails.
 func (p packageSource) Package(ctx context.Context, id string) ([]byte, error) {
 	content, err := p.client.Package(ctx, id)
 	var answer *participant.Error
@@ -93,7 +97,8 @@ func (c *typesComparison) compare(ctx context.Context, id string) error {
 	defer c.packages.Forget() // whatever is remembered takes memory
 	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != id {
 		c.forget = append(c.forget, id)
-		return c.db.DifferentPackage(id, "content with the hash "+id, "content with the hash "+hex.EncodeToString(sum[:]), c.found)
+		return c.db.DifferentPackage(id, "content with the hash "+id, "content with the hash "+hex.EncodeToString(sum[:]),
+			c.found)
 	}
 	p, err := c.packages.Read(id, content)
 	if err != nil || len(p.Needs) > 0 { // where others are missing, there can be types of before

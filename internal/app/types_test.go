@@ -41,7 +41,8 @@ func effects() config.Scope {
 	return scope
 }
 
-// Each package is asked for once, and tells the types of all that is on the ledger; verify holds what is stored against its hash.
+// Each package is asked for once, and tells the types of all that is on the ledger; verify holds what is stored against
+// its hash.
 func TestTypesAreReadFromPackages(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "reads all packages of a ledger, and damages and repairs what is stored of them")

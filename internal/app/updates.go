@@ -33,7 +33,8 @@ type updates struct {
 // tellLeftOut logs, when a database begins, what its scope leaves out for good.
 func tellLeftOut(ctx context.Context, logger *slog.Logger, scope ledger.Scope) {
 	if left := scope.LeftOut(); len(left) > 0 {
-		logger.InfoContext(ctx, "the database begins without what its scope leaves out; to have it later takes another database or pair of schemas",
+		logger.InfoContext(ctx, "the database begins without what its scope leaves out; to have it later takes another "+
+			"database or pair of schemas",
 			"left_out", strings.Join(left, "; "), "shape", scope.Shape)
 	}
 }
@@ -43,7 +44,8 @@ type origin interface {
 	source
 	// release returns the origin's release; empty: not known.
 	release(ctx context.Context) string
-	// startTasks starts what runs beside the updates while a leader reads them; it ends with ctx. past shows updates in the scope in which they are stored.
+	// startTasks starts what runs beside the updates while a leader reads them; it ends with ctx. past shows updates in
+	// the scope in which they are stored.
 	startTasks(ctx context.Context, leader *store.UpdatesWriter, past verify.UpdateSource) *background
 }
 
@@ -95,26 +97,31 @@ func (u *updates) changeScope(ctx context.Context, leader *store.UpdatesWriter) 
 		return nil
 	}
 	if len(before.Lacks(now)) > 0 {
-		logger.WarnContext(ctx, "the scope was changed: what was stored before lacks what was added, until `backfill history` has read it again; leave out --change-scope from now on")
+		logger.WarnContext(ctx, "the scope was changed: what was stored before lacks what was added, until `backfill "+
+			"history` has read it again; leave out --change-scope from now on")
 	}
 	if len(now.Lacks(before)) > 0 {
-		logger.WarnContext(ctx, "the scope was changed: what was taken away stays as history, and is not active any more; leave out --change-scope from now on")
+		logger.WarnContext(ctx, "the scope was changed: what was taken away stays as history, and is not active any more; "+
+			"leave out --change-scope from now on")
 	}
 	return nil
 }
 
-// refuseUnknown refuses parties that a scope adds and that the participant does not know: nothing of them would come, and no error.
+// refuseUnknown refuses parties that a scope adds and that the participant does not know: nothing of them would come,
+// and no error.
 func (u *updates) refuseUnknown(ctx context.Context, before, now ledger.Scope) error {
 	client, ok := u.origin.(interface {
 		Hosted(ctx context.Context, parties []string) (map[string]bool, error)
 	})
-	added := slices.DeleteFunc(slices.Clone(now.Parties), func(party string) bool { return slices.Contains(before.Parties, party) })
+	added := slices.DeleteFunc(slices.Clone(now.Parties),
+		func(party string) bool { return slices.Contains(before.Parties, party) })
 	if !ok || len(added) == 0 {
 		return nil
 	}
 	hosted, err := client.Hosted(ctx, added)
 	if err != nil {
-		u.logger.WarnContext(ctx, "whether the participant knows the parties that are added can't be found out; `indexer check` says more", "stream", "updates", "error", err)
+		u.logger.WarnContext(ctx, "whether the participant knows the parties that are added can't be found out; `indexer "+
+			"check` says more", "stream", "updates", "error", err)
 		return nil
 	}
 	unknown := slices.DeleteFunc(added, func(party string) bool { _, known := hosted[party]; return known })
@@ -163,7 +170,8 @@ func (u *updates) blocker(ctx context.Context) (state string, ready bool, err er
 	if err != nil || unfinished == nil {
 		return "", false, err
 	}
-	return fmt.Sprintf("waiting: a backfill has to finish the snapshot at offset %d (%d entries stored); run `%s` to continue it",
+	return fmt.Sprintf("waiting: a backfill has to finish the snapshot at offset %d (%d entries stored); run `%s` to "+
+		"continue it",
 		unfinished.At, unfinished.Entries, u.store.Commands().Backfill), false, nil
 }
 
@@ -187,7 +195,8 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 	defer stored.Close()
 	var tasks *background // nil until the participant is known to have the stored updates
 	loop := ingest.Updates{
-		Source: u.origin, Past: stored, Sink: updatesSink{leader, audit.New(u.store), &u.hosting}, Scope: now.scope, Start: u.start, ParticipantID: now.id,
+		Source: u.origin, Past: stored, Sink: updatesSink{leader, audit.New(u.store), &u.hosting}, Scope: now.scope,
+		Start: u.start, ParticipantID: now.id,
 		Check:        func(ctx context.Context) error { return u.connectAsLeader(ctx, leader) },
 		UntilCurrent: u.cfg.UntilCurrent, MaxRequests: u.cfg.MaxRequests, Logger: u.logger,
 		Watch: ingest.Watch{

@@ -28,14 +28,16 @@ type Verify struct {
 
 // Verification says what was compared, with which result.
 type Verification struct {
-	Updates     *verify.UpdatesResult      `json:"updates"`               // nil: the updates were not compared
-	History     *verify.TransactionsResult `json:"transactions"`          // nil: the transaction history was not compared
-	Amulets     *store.AmuletSums          `json:"amulet_sums,omitempty"` // of the updates of a network; nil: they were not added up
-	Sealed      int64                      `json:"sealed_windows"`        // windows whose digest was compared
-	Differences int64                      `json:"differences_found"`
-	Rendered    int64                      `json:"rendered_otherwise"` // interface views, and what followed from them; these are no differences
-	Unrepaired  int64                      `json:"-"`                  // differences from copies that a repair left
-	Notes       []string                   `json:"not_compared"`       // what was not compared, and why
+	Updates *verify.UpdatesResult      `json:"updates"`      // nil: the updates were not compared
+	History *verify.TransactionsResult `json:"transactions"` // nil: the transaction history was not compared
+	// of the updates of a network; nil: they were not added up
+	Amulets     *store.AmuletSums `json:"amulet_sums,omitempty"`
+	Sealed      int64             `json:"sealed_windows"` // windows whose digest was compared
+	Differences int64             `json:"differences_found"`
+	// interface views, and what followed from them; these are no differences
+	Rendered   int64    `json:"rendered_otherwise"`
+	Unrepaired int64    `json:"-"`            // differences from copies that a repair left
+	Notes      []string `json:"not_compared"` // what was not compared, and why
 
 	// What was redacted, and so was compared without what was erased.
 	RedactedContracts int64 `json:"redacted_contracts"`
@@ -48,7 +50,8 @@ func (v *Verification) Compared() bool {
 	return v.Updates != nil && v.Updates.Compared || v.History != nil && v.History.Compared || v.Sealed > 0
 }
 
-// Remaining returns the number of differences that are there now: all that were found or, after a repair, those that it left.
+// Remaining returns the number of differences that are there now: all that were found or, after a repair, those that it
+// left.
 func (v *Verification) Remaining(repaired bool) int64 {
 	if !repaired {
 		return v.Differences
@@ -78,7 +81,8 @@ type verification struct {
 // RunVerify compares the database with its sources, or with the digests of what was compared before, and repairs what
 // differs where the configuration says so. found is called for each difference; the result says what was
 // compared, also where an error ended it.
-func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(findings.Difference)) (Verification, error) {
+func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger,
+	found func(findings.Difference)) (Verification, error) {
 	db, err := cfg.Open(ctx, logger)
 	if err != nil {
 		return Verification{}, err
@@ -119,10 +123,12 @@ type sameness struct {
 	rendered              bool
 }
 
-// reportedBefore reports whether another step found the difference. For example, a contract that should not be active follows from no
-// fact, and is not in the participant's snapshot either. Equal differences of one step are different rows of a table without a key.
+// reportedBefore reports whether another step found the difference. For example, a contract that should not be active
+// follows from no fact, and is not in the participant's snapshot either. Equal differences of one step are different
+// rows of a table without a key.
 func (v *verification) reportedBefore(d findings.Difference) bool {
-	key := sameness{kind: d.Kind, relation: d.Relation, row: d.Row, column: d.Column, offset: d.Offset, seq: d.Seq, rendered: d.Rendering != nil}
+	key := sameness{kind: d.Kind, relation: d.Relation, row: d.Row, column: d.Column, offset: d.Offset, seq: d.Seq,
+		rendered: d.Rendering != nil}
 	step, before := v.reported[key]
 	if !before && len(v.reported) < mostReported {
 		v.reported[key] = v.step
@@ -181,7 +187,8 @@ func (v *verification) lead(ctx context.Context) error {
 		return err
 	}
 	if !ok {
-		return &ledger.Problem{What: fmt.Sprintf("another process repairs database %s", v.db.Address()), Do: "wait until it is done"}
+		return &ledger.Problem{What: fmt.Sprintf("another process repairs database %s", v.db.Address()),
+			Do: "wait until it is done"}
 	}
 	v.repairer = repairer
 	return nil
@@ -200,7 +207,8 @@ func (v *verification) copies(ctx context.Context) (err error) {
 // networkRecords compares the records that follow from the updates of a network, and the sums of amulets.
 func (v *verification) networkRecords(ctx context.Context, updates, history bool) error {
 	if updates {
-		sums, err := v.db.AmuletSums(ctx, func(at ledger.Offset) { v.progress(verify.Progress{Step: "sums of amulets", Done: int64(at)}) })
+		sums, err := v.db.AmuletSums(ctx,
+			func(at ledger.Offset) { v.progress(verify.Progress{Step: "sums of amulets", Done: int64(at)}) })
 		if err != nil {
 			return err
 		}
@@ -251,7 +259,8 @@ func (v *verification) nothingHeld(ctx context.Context) error {
 		p.Do = "the updates of a network are stored in it: run `indexer verify --network`"
 	}
 	if unfinished != nil {
-		p.What = fmt.Sprintf("the snapshot at offset %d is not finished in database %s, so there is nothing to verify yet", unfinished.At, v.db.Address())
+		p.What = fmt.Sprintf("the snapshot at offset %d is not finished in database %s, so there is nothing to verify yet",
+			unfinished.At, v.db.Address())
 		p.Do = fmt.Sprintf("run `%s` again: it continues where it was", v.db.Commands().Backfill)
 	}
 	return &p
@@ -308,9 +317,10 @@ func (v *verification) updates(ctx context.Context) error {
 	}
 	if !indexed {
 		return &ledger.Problem{
-			What: fmt.Sprintf("the scope of what is stored is missing in database %s, so it is not known what belongs there", v.db.Address()),
-			Do: "run `indexer verify --repair`, which copies it back; where it is missing in table scopes_copy too, start `indexer run` with exactly " +
-				"the scope flags that the database was begun with: it records them again",
+			What: fmt.Sprintf("the scope of what is stored is missing in database %s, so it is not known what belongs there",
+				v.db.Address()),
+			Do: "run `indexer verify --repair`, which copies it back; where it is missing in table scopes_copy too, start " +
+				"`indexer run` with exactly the scope flags that the database was begun with: it records them again",
 		}
 	}
 	from, err := v.open(scope)
@@ -367,9 +377,10 @@ func resume(ctx context.Context, db *store.Store, from source) error {
 	return nil
 }
 
-// meterSteps returns a function that takes the progress of a verification: it logs each step when it begins, and measures it. end ends the
-// last step.
-func meterSteps(ctx context.Context, logger *slog.Logger, show func(ledger.Progress)) (report func(verify.Progress), end func()) {
+// meterSteps returns a function that takes the progress of a verification: it logs each step when it begins, and
+// measures it. end ends the last step.
+func meterSteps(ctx context.Context, logger *slog.Logger,
+	show func(ledger.Progress)) (report func(verify.Progress), end func()) {
 	var now verify.Progress
 	var meter *ingest.Meter
 	end = func() {
@@ -410,7 +421,8 @@ func (v *verification) history(ctx context.Context, service ingest.TransactionsS
 	return err
 }
 
-// derivedHistory compares the records that follow from the updates of a network with these updates, as far as they are stored.
+// derivedHistory compares the records that follow from the updates of a network with these updates, as far as they are
+// stored.
 func (v *verification) derivedHistory(ctx context.Context) error {
 	derived, err := newUnpruned(ctx, v.db.Store)
 	if err != nil {

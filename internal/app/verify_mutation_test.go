@@ -24,8 +24,8 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// How many mutations are made before each verification. Fewer at once take longer: MUTATIONS_AT_ONCE=1 makes sure that none
-// is found for another one's sake.
+// How many mutations are made before each verification. Fewer at once take longer: MUTATIONS_AT_ONCE=1 makes sure that
+// none is found for another one's sake.
 const mutationsAtOnce = 20
 
 // Tables that are not compared with anything, and why.
@@ -112,7 +112,8 @@ func newMutator(t *testing.T, url, schema string, seed uint64) *mutator {
 	return m
 }
 
-// ofRecords are tables whose rows belong to records. A repair reads these again, into a generation with seqs behind the old ones.
+// ofRecords are tables whose rows belong to records. A repair reads these again, into a generation with seqs behind the
+// old ones.
 var ofRecords = []string{
 	"transactions", "transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions", "unknown_transactions",
 	"record_exact_payloads", "party_transfers",
@@ -323,7 +324,8 @@ func (w *mutationWorld) run(t *testing.T, seed uint64, count, atOnce int) {
 
 // together are tables of which one at a time is damaged.
 var together = [][]string{
-	// Where a record's own row is lost, the rest of it is not looked at but written anew, and what follows from it may be lost too.
+	// Where a record's own row is lost, the rest of it is not looked at but written anew, and what follows from it may be
+	// lost too.
 	{
 		"transactions", "transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions", "unknown_transactions",
 		"party_transfers", "balance_totals", "latest_totals",
@@ -461,8 +463,8 @@ func (w *mutationWorld) indexNetwork(t *testing.T) (database string, run Indexer
 	return database, run, cfg
 }
 
-// unusual puts values that jsonb can't hold into payloads, and events of unknown kinds beside the others. What an element
-// gets depends on its offset, so that a snapshot and the updates say the same.
+// unusual puts values that jsonb can't hold into payloads, and events of unknown kinds beside the others. What an
+// element gets depends on its offset, so that a snapshot and the updates say the same.
 func unusual(e sandbox.Element) []byte {
 	raw := string(e.Raw)
 	if e.Offset%3 == 0 {

@@ -11,7 +11,8 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// During a rolling restart a newer version migrates the schema: the older daemon, though it has nothing to write, stands down.
+// During a rolling restart a newer version migrates the schema: the older daemon, though it has nothing to write,
+// stands down.
 func TestADaemonStandsDownForANewerVersion(t *testing.T) {
 	t.Parallel()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 8})

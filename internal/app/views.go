@@ -32,11 +32,12 @@ type Views struct {
 
 // ViewReport is what became of a view.
 type ViewReport struct {
-	Schema   string   `json:"schema"`
-	Name     string   `json:"name"` // empty where there is no view, because of Failure
-	Of       string   `json:"of"`   // what it is of
-	Columns  int      `json:"columns"`
-	Inferred int64    `json:"inferred_from,omitempty"` // from how many values its types were inferred; 0: packages say them
+	Schema  string `json:"schema"`
+	Name    string `json:"name"` // empty where there is no view, because of Failure
+	Of      string `json:"of"`   // what it is of
+	Columns int    `json:"columns"`
+	// from how many values its types were inferred; 0: packages say them
+	Inferred int64    `json:"inferred_from,omitempty"`
 	New      bool     `json:"new,omitempty"`
 	Changes  []string `json:"changes,omitempty"` // of one that was there before
 	Notes    []string `json:"notes,omitempty"`   // what is not known of it
@@ -69,8 +70,8 @@ func CreateViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewRep
 	})
 }
 
-// RefreshViews replaces the views that were made before by what their types are now. Columns come, and none goes or changes its type. Types
-// that were inferred are those of the packages, once these are there, and else inferred again.
+// RefreshViews replaces the views that were made before by what their types are now. Columns come, and none goes or
+// changes its type. Types that were inferred are those of the packages, once these are there, and else inferred again.
 func RefreshViews(ctx context.Context, cfg ViewsSchema, logger *slog.Logger) ([]ViewReport, error) {
 	return changeViews(ctx, Views{ViewsSchema: cfg, All: true}, logger, func(w *viewsWork) ([]ViewReport, error) {
 		w.replace = true
@@ -90,7 +91,8 @@ func RefreshViews(ctx context.Context, cfg ViewsSchema, logger *slog.Logger) ([]
 			if i := slices.IndexFunc(w.subjects, func(s *typed.Subject) bool { return isOf(v, s) }); i >= 0 {
 				subjects = w.subjects[i : i+1]
 			} else if !w.cfg.Infer {
-				reports = append(reports, ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v), Failure: "no package has it any more; it stays as it is"})
+				reports = append(reports, ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v),
+					Failure: "no package has it any more; it stays as it is"})
 				continue
 			}
 			made, err := w.make(ctx, subjects)
@@ -125,8 +127,8 @@ func ListViews(ctx context.Context, cfg ViewsSchema, logger *slog.Logger) (repor
 	return reports, err
 }
 
-// DropViews drops views that were made: those of the named templates and interfaces with those of their choices, or all of the schema. It
-// reports those that are dropped, also where another one can't be.
+// DropViews drops views that were made: those of the named templates and interfaces with those of their choices, or all
+// of the schema. It reports those that are dropped, also where another one can't be.
 func DropViews(ctx context.Context, cfg Views, logger *slog.Logger) (reports []ViewReport, err error) {
 	db, err := openForViews(ctx, cfg.ViewsSchema, logger)
 	if err != nil {
@@ -183,7 +185,8 @@ func registeredOf(cfg Views, registered []store.TypedView) (chosen []store.Typed
 			return nil, &config.UsageError{Err: fmt.Errorf("among the views of schema %s: %w", cfg.Schema, err)}
 		}
 		for _, v := range registered {
-			if slices.ContainsFunc(found, func(s *typed.Subject) bool { return isOf(v, s) }) && !slices.ContainsFunc(chosen, func(d store.TypedView) bool { return d.Name == v.Name }) {
+			if slices.ContainsFunc(found, func(s *typed.Subject) bool { return isOf(v, s) }) &&
+				!slices.ContainsFunc(chosen, func(d store.TypedView) bool { return d.Name == v.Name }) {
 				chosen = append(chosen, v)
 			}
 		}
@@ -213,7 +216,8 @@ type viewsWork struct {
 	replace  bool // only views that are there
 }
 
-func changeViews(ctx context.Context, cfg Views, logger *slog.Logger, do func(*viewsWork) ([]ViewReport, error)) ([]ViewReport, error) {
+func changeViews(ctx context.Context, cfg Views, logger *slog.Logger, do func(*viewsWork) ([]ViewReport,
+	error)) ([]ViewReport, error) {
 	w, err := openTypes(ctx, cfg, logger)
 	if err != nil {
 		return nil, err
@@ -279,8 +283,9 @@ func (w *viewsWork) something() error {
 	if w.cfg.Infer {
 		what += ", and no event either"
 	}
-	return &ledger.Problem{What: what, Do: "let `indexer run` index something first: it reads the packages that events name or that are vetted, unless --packages-interval is 0; " +
-		"ledger.packages says which could not be had, and why; --infer does without them, as is always done of a network"}
+	return &ledger.Problem{What: what, Do: "let `indexer run` index something first: it reads the packages that events " +
+		"name or that are vetted, unless --packages-interval is 0; ledger.packages says which could not be had, and why; " +
+		"--infer does without them, as is always done of a network"}
 }
 
 // chosen returns what the configuration names, for each template or interface.
@@ -318,7 +323,8 @@ func chunked(subjects []*typed.Subject) func(func([]*typed.Subject) bool) {
 	}
 }
 
-// make makes the views of one template or interface, in one transaction: each takes a lock or two, of which there are not many.
+// make makes the views of one template or interface, in one transaction: each takes a lock or two, of which there are
+// not many.
 func (w *viewsWork) make(ctx context.Context, subjects []*typed.Subject) (reports []ViewReport, err error) {
 	shapes, failures := make([]typed.Shape, len(subjects)), make([]error, len(subjects))
 	for i, s := range subjects {
@@ -328,7 +334,8 @@ func (w *viewsWork) make(ctx context.Context, subjects []*typed.Subject) (report
 			return nil, typesUnknown(failures[i])
 		}
 	}
-	of := store.TypedView{Schema: w.cfg.Schema, Package: subjects[0].Package, Module: subjects[0].Module, Entity: subjects[0].Entity}
+	of := store.TypedView{Schema: w.cfg.Schema, Package: subjects[0].Package, Module: subjects[0].Module,
+		Entity: subjects[0].Entity}
 	err = w.db.ChangeTypedViews(ctx, of, func(c *store.TypedViewsChange) error {
 		reports = nil // of a turn that failed
 		for i, s := range subjects {
@@ -351,7 +358,8 @@ func (w *viewsWork) make(ctx context.Context, subjects []*typed.Subject) (report
 	return reports, nil
 }
 
-func (w *viewsWork) makeOne(ctx context.Context, c *store.TypedViewsChange, s *typed.Subject, shape typed.Shape, report *ViewReport) error {
+func (w *viewsWork) makeOne(ctx context.Context, c *store.TypedViewsChange, s *typed.Subject, shape typed.Shape,
+	report *ViewReport) error {
 	report.New = true
 	var published []typed.Column
 	for _, v := range c.Registered {
@@ -382,7 +390,8 @@ func (w *viewsWork) makeOne(ctx context.Context, c *store.TypedViewsChange, s *t
 		return err
 	}
 	made := store.TypedView{
-		Schema: w.cfg.Schema, Name: report.Name, Kind: string(s.Kind), Package: s.Package, Module: s.Module, Entity: s.Entity, Choice: s.Choice, Columns: columns,
+		Schema: w.cfg.Schema, Name: report.Name, Kind: string(s.Kind), Package: s.Package, Module: s.Module, Entity: s.Entity,
+		Choice: s.Choice, Columns: columns,
 	}
 	if shape.Inferred > 0 {
 		made.Inferred = &shape.Inferred
@@ -411,11 +420,13 @@ func publishedBy(v store.TypedView) (columns []typed.Column, err error) {
 }
 
 func isOf(v store.TypedView, s *typed.Subject) bool {
-	return v.Kind == string(s.Kind) && v.Package == s.Package && v.Module == s.Module && v.Entity == s.Entity && v.Choice == s.Choice
+	return v.Kind == string(s.Kind) && v.Package == s.Package && v.Module == s.Module && v.Entity == s.Entity &&
+		v.Choice == s.Choice
 }
 
 func subjectOfView(v store.TypedView) *typed.Subject {
-	return &typed.Subject{Kind: typed.Kind(v.Kind), Package: v.Package, Module: v.Module, Entity: v.Entity, Choice: v.Choice}
+	return &typed.Subject{Kind: typed.Kind(v.Kind), Package: v.Package, Module: v.Module, Entity: v.Entity,
+		Choice: v.Choice}
 }
 
 func nameOf(v store.TypedView) string { return subjectOfView(v).String() }

@@ -53,7 +53,8 @@ func nested(name string, deep int) (list []daml.DataType) {
 	return append(list, daml.Record(fmt.Sprintf("%s%d", name, deep), field("x", daml.Text)))
 }
 
-// Whatever a package defines that the language allows, its views can be made and read, or it is said why one can't, and the others are made.
+// Whatever a package defines that the language allows, its views can be made and read, or it is said why one can't, and
+// the others are made.
 func TestTypedViewsOfHostilePackages(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -117,8 +118,8 @@ func TestTypedViewsOfHostilePackages(t *testing.T) {
 	require.Contains(t, uses(), "(once.value ->> 'f8'::text) AS f8")
 }
 
-// Versions that share no field, which the rules of upgrades forbid, leave a view that can be replaced: what was published stays, and what
-// has no room is told.
+// Versions that share no field, which the rules of upgrades forbid, leave a view that can be replaced: what was
+// published stays, and what has no room is told.
 func TestTypedViewsOfVersionsThatShareNothing(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -148,7 +149,8 @@ func TestTypedViewsOfVersionsThatShareNothing(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A view is made beside what has its name, and put back where somebody dropped it. What somebody put into its place stays.
+// A view is made beside what has its name, and put back where somebody dropped it. What somebody put into its place
+// stays.
 func TestTypedViewsBesideOthers(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -238,8 +240,8 @@ func TestTypedViewsAreChangedConcurrently(t *testing.T) {
 	}
 }
 
-// A package can have so many templates that all their views in one transaction would take more locks than there are: on a server for few
-// connections and locks that are not many.
+// A package can have so many templates that all their views in one transaction would take more locks than there are: on
+// a server for few connections and locks that are not many.
 func TestTypedViewsOfManyTemplates(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

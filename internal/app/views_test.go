@@ -104,8 +104,8 @@ func TestTypedViewsBeforeTheFirstEvent(t *testing.T) {
 	require.Zero(t, count(t, database, "typed.trade_agreement"))
 }
 
-// compareWithValues holds every column of views against its value, computed from the JSON by the rules for the column's path, and returns
-// how many values of each type there were.
+// compareWithValues holds every column of views against its value, computed from the JSON by the rules for the column's
+// path, and returns how many values of each type there were.
 func compareWithValues(t *testing.T, database string, reports []ViewReport) map[string]int {
 	t.Helper()
 	conn := open(t, database)
@@ -286,7 +286,8 @@ func walkEvents(v any, f func(map[string]any)) {
 	}
 }
 
-// A view is made before a later version is known, and refreshed after: columns come at its end, and what depends on it stays.
+// A view is made before a later version is known, and refreshed after: columns come at its end, and what depends on it
+// stays.
 func TestTypedViewsAreRefreshed(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "reads packages twice")

@@ -111,8 +111,8 @@ func parameterValues(ctx context.Context, conn *pgx.Conn) (map[string]string, er
 // null is how an answer has NULL.
 const null = "\\N"
 
-// answerOf runs a query, and returns its rows as text, and the processor time of the server's process, or where the system does not
-// report it how long it took until all rows were here.
+// answerOf runs a query, and returns its rows as text, and the processor time of the server's process, or where the
+// system does not report it how long it took until all rows were here.
 func answerOf(ctx context.Context, conn *pgx.Conn, query string) (rows []string, took time.Duration, err error) {
 	before, known := onProcessor(conn.PgConn().PID())
 	began := time.Now()
@@ -137,7 +137,8 @@ func answerOf(ctx context.Context, conn *pgx.Conn, query string) (rows []string,
 }
 
 // askWarm asks a question in each form once, and compares the answers; then again and again, in turns.
-func (h *harness) askWarm(ctx context.Context, conn *pgx.Conn, q question, values map[string]string) (a *answered, err error) {
+func (h *harness) askWarm(ctx context.Context, conn *pgx.Conn, q question,
+	values map[string]string) (a *answered, err error) {
 	a = &answered{question: q, cold: map[string]float64{}}
 	var first []string
 	for _, form := range forms {
@@ -232,7 +233,8 @@ func (h *harness) askCold(ctx context.Context, query string) (ms float64, err er
 	return milliseconds(took), err
 }
 
-// onProcessor returns for how long a process of one thread has been on a processor. Only Linux reports it to the nanosecond.
+// onProcessor returns for how long a process of one thread has been on a processor. Only Linux reports it to the
+// nanosecond.
 func onProcessor(pid uint32) (d time.Duration, ok bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
 	if err != nil {

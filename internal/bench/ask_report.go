@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// mostTimes is how many times as long as its fastest form a question may take, and mostTimesNow a question of the past, beside the same one now.
+// mostTimes is how many times as long as its fastest form a question may take, and mostTimesNow a question of the past,
+// beside the same one now.
 const mostTimes, mostTimesNow = 1.5, 2
 
 // bounds are how long ours may take beside another form, in ms; 0: there is no such form.
@@ -14,20 +15,24 @@ var bounds = []struct {
 	what, name string
 	most       func(ms map[string]float64) float64
 }{
-	{fmt.Sprintf("questions that take over %.1f times their fastest form", mostTimes), "fastest", func(ms map[string]float64) float64 { return mostTimes * ms[formFastest] }},
-	{fmt.Sprintf("questions that take over %.1f times their fastest form, and 1 ms more", mostTimes), "fastest and 1 ms", func(ms map[string]float64) float64 {
-		if ms[formFastest] == 0 {
-			return 0
-		}
-		return max(mostTimes*ms[formFastest], ms[formFastest]+1)
-	}},
+	{fmt.Sprintf("questions that take over %.1f times their fastest form", mostTimes), "fastest",
+		func(ms map[string]float64) float64 { return mostTimes * ms[formFastest] }},
+	{fmt.Sprintf("questions that take over %.1f times their fastest form, and 1 ms more", mostTimes), "fastest and 1 ms",
+		func(ms map[string]float64) float64 {
+			if ms[formFastest] == 0 {
+				return 0
+			}
+			return max(mostTimes*ms[formFastest], ms[formFastest]+1)
+		}},
 	{"questions that take longer than in PQS's layout", "PQS", func(ms map[string]float64) float64 { return ms[formPQS] }},
 }
 
 // reportAsked reports the times of questions.
 func (h *harness) reportAsked(ctx context.Context, list []*answered) error {
-	facts := cells("creations", "exercises", "interface views", "active contracts", "of them holdings", "transfers", "MB of tables and indexes")
-	counted, err := queryOne[[]string](ctx, h.db, `SELECT ARRAY[(SELECT count(*) FROM indexer.created)::text, (SELECT count(*) FROM indexer.exercised)::text,
+	facts := cells("creations", "exercises", "interface views", "active contracts", "of them holdings", "transfers",
+		"MB of tables and indexes")
+	counted, err := queryOne[[]string](ctx, h.db,
+		`SELECT ARRAY[(SELECT count(*) FROM indexer.created)::text, (SELECT count(*) FROM indexer.exercised)::text,
 		(SELECT count(*) FROM indexer.interface_views)::text, (SELECT count(*) FROM indexer.active_contracts)::text,
 		(SELECT count(*) FROM indexer.active_contracts WHERE position_id IS NOT NULL)::text, (SELECT count(*) FROM indexer.transfers)::text,
 		(SELECT sum(pg_total_relation_size(c.oid)) / 1000000 FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = 'indexer'::regnamespace)::bigint::text]`)
@@ -35,10 +40,11 @@ func (h *harness) reportAsked(ctx context.Context, list []*answered) error {
 		return err
 	}
 	h.add(section{title: "Questions in SQL: the database", table: [][]string{facts, counted}, notes: []string{
-		"Written by the indexer itself, with all views of interfaces and the shape of ledger effects, and vacuumed. Sessions have the settings of an analyst's " +
-			"role, one connection, and no parallel workers. Times are ms of processor time of the server's process, planning included, so that what " +
-			"else the machine does counts little."}})
-	table := [][]string{{"question", "rows", "ours", "fastest", "times", "PQS", "goal", "prepared: ours", "fastest", "times", "PQS", "after a restart: ours", "fastest", "PQS"}}
+		"Written by the indexer itself, with all views of interfaces and the shape of ledger effects, and vacuumed. " +
+			"Sessions have the settings of an analyst's role, one connection, and no parallel workers. Times are ms of " +
+			"processor time of the server's process, planning included, so that what else the machine does counts little."}})
+	table := [][]string{{"question", "rows", "ours", "fastest", "times", "PQS", "goal", "prepared: ours", "fastest",
+		"times", "PQS", "after a restart: ours", "fastest", "PQS"}}
 	for _, a := range list {
 		table = append(table, a.row())
 		if a.goal > 0 {
@@ -48,13 +54,16 @@ func (h *harness) reportAsked(ctx context.Context, list []*answered) error {
 	h.reportPast(list)
 	h.reportBounds(list)
 	h.add(section{title: "Questions in SQL: times", table: table, notes: []string{
-		"Ours is what docs/sql.md and docs/types.md say, with the indexes that are made on demand for such questions: of two fields and of an argument, of contract keys, of past holdings, of lifetimes by template, " +
-			"and of exercises by choice, as PQS has contracts by template and exercises by choice. The fastest is the best that we know over the tables beneath, or over a prototype of another table or index; " +
-			"PQS is the same question in the layout of the Participant Query Store, in the same database. The run compares all answers. A prepared statement was planned before: " +
-			"what it takes less than the question is the price of planning it. After a restart " +
-			"of PostgreSQL its own memory is empty, and the system's is not. The numbers are those of the tasks of an analyst that the questions come from.",
-		"PQS's layout is ahead where most contracts of one template are read with their payloads: they are in a table of their own, and ours among " +
-			"all others in the order of the ledger. It is ahead, too, in some questions that take less than a millisecond, most of it to plan a view."}})
+		"Ours is what docs/sql.md and docs/types.md say, with the indexes that are made on demand for such questions: of " +
+			"two fields and of an argument, of contract keys, of past holdings, of lifetimes by template, and of exercises by " +
+			"choice, as PQS has contracts by template and exercises by choice. The fastest is the best that we know over the " +
+			"tables beneath, or over a prototype of another table or index; PQS is the same question in the layout of the " +
+			"Participant Query Store, in the same database. The run compares all answers. A prepared statement was planned " +
+			"before: what it takes less than the question is the price of planning it. After a restart of PostgreSQL its own " +
+			"memory is empty, and the system's is not. The numbers are those of the tasks of an analyst that the questions come from.",
+		"PQS's layout is ahead where most contracts of one template are read with their payloads: they are in a table of " +
+			"their own, and ours among all others in the order of the ledger. It is ahead, too, in some questions that take " +
+			"less than a millisecond, most of it to plan a view."}})
 	return nil
 }
 
@@ -66,7 +75,8 @@ func (h *harness) reportPast(list []*answered) {
 	}
 	for _, a := range list {
 		if a.now != "" {
-			h.target(target{what: a.title + ": times as long as now", measured: a.warm[formOurs] / now[a.now], wanted: mostTimesNow, atMost: true, digits: 2})
+			h.target(target{what: a.title + ": times as long as now", measured: a.warm[formOurs] / now[a.now],
+				wanted: mostTimesNow, atMost: true, digits: 2})
 		}
 	}
 }
@@ -92,7 +102,8 @@ func (h *harness) reportBounds(list []*answered) {
 			h.target(target{what: b.what + how.what, measured: float64(count), atMost: true})
 		}
 	}
-	table := [][]string{{"question", "takes too long beside", "ours to execute", "to plan", "fastest to execute", "to plan", "PQS to execute", "to plan"}}
+	table := [][]string{{"question", "takes too long beside", "ours to execute", "to plan", "fastest to execute",
+		"to plan", "PQS to execute", "to plan"}}
 	for _, a := range list {
 		if len(missed[a]) == 0 {
 			continue
@@ -104,7 +115,8 @@ func (h *harness) reportBounds(list []*answered) {
 		table = append(table, row)
 	}
 	h.add(section{title: "Questions in SQL: what is not reached", table: table, notes: []string{
-		"The questions that the goals above count, in ms: how long a prepared statement takes, and how much longer the question, which is the price of planning it."}})
+		"The questions that the goals above count, in ms: how long a prepared statement takes, and how much longer the " +
+			"question, which is the price of planning it."}})
 }
 
 // planning returns how much longer a question takes than as a prepared statement.
@@ -147,7 +159,8 @@ func (a *answered) row() []string {
 	if a.goal > 0 {
 		goal = fmt.Sprintf("%.0f", a.goal)
 	}
-	return cells(a.title, thousands(float64(a.rows)), ms(a.warm, formOurs), ms(a.warm, formFastest), ratio(a.warm), ms(a.warm, formPQS), goal,
+	return cells(a.title, thousands(float64(a.rows)), ms(a.warm, formOurs), ms(a.warm, formFastest), ratio(a.warm),
+		ms(a.warm, formPQS), goal,
 		ms(a.prepared, formOurs), ms(a.prepared, formFastest), ratio(a.prepared), ms(a.prepared, formPQS),
 		ms(a.cold, formOurs), ms(a.cold, formFastest), ms(a.cold, formPQS))
 }

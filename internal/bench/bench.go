@@ -96,7 +96,8 @@ func (f *flags) Validate() error {
 		return errors.New("--scale must be above 0, and at most 100")
 	}
 	if min(f.Runs, f.Updates, f.Contracts, f.Records, f.Growth) < 1 || f.TailTime <= 0 || f.WarmUp < 0 {
-		return errors.New("--runs and how many of something there are must be at least 1, --warm-up at least 0 and --tail-time more than that")
+		return errors.New("--runs and how many of something there are must be at least 1, --warm-up at least 0 and " +
+			"--tail-time more than that")
 	}
 	return nil
 }
@@ -156,6 +157,7 @@ func measureAll(ctx context.Context, args []string, stdout, stderr io.Writer) (e
 // parse reads the command line. --help prints and ends.
 func parse(args []string, stdout io.Writer) (*flags, error) {
 	f := &flags{}
-	return f, config.ParseTool(f, args, stdout, kong.Name("bench"), kong.Description("Measures the indexer against what PostgreSQL can take at all."),
+	return f, config.ParseTool(f, args, stdout, kong.Name("bench"), kong.Description("Measures the indexer against what "+
+		"PostgreSQL can take at all."),
 		kong.Vars{"parts": strings.Join(partNames(), ", "), "servers": strings.Join(variantNames(), ", ")})
 }

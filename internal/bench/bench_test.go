@@ -85,7 +85,8 @@ func TestAnswersAreCompared(t *testing.T) {
 	require.Error(t, sameRows([]string{"a", "a"}, []string{"a"}))
 }
 
-// What a server takes is what its processes took, those that have ended included. It has the settings that it was given.
+// What a server takes is what its processes took, those that have ended included. It has the settings that it was
+// given.
 func TestProcessorTime(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells the processor time of other processes in /proc")

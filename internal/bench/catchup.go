@@ -31,7 +31,8 @@ var variants = []variant{
 	{name: "lists", what: "lists of 200, 0 ms a request", least: 0.85},
 	{name: "lists-20ms", what: "lists of 200, 20 ms a request", latency: 20 * time.Millisecond, least: 0.80},
 	{name: "pages", what: "pages of 2,000, 0 ms a request", pages: true, least: 0.90},
-	{name: "pages-20ms", what: "pages of 2,000, 20 ms a request", pages: true, latency: 20 * time.Millisecond, least: 0.85},
+	{name: "pages-20ms", what: "pages of 2,000, 20 ms a request", pages: true, latency: 20 * time.Millisecond,
+		least: 0.85},
 }
 
 func variantNames() []string {
@@ -122,8 +123,10 @@ func (h *harness) catchupRound(ctx context.Context, path string, l *limit, r *ca
 			return fmt.Errorf("limit: %w", err)
 		}
 		r.copied.add(n, run{usage: copied})
-		r.projected.add(n, run{usage: usage{wall: copied.wall + projected.wall, postgres: copied.postgres + projected.postgres}})
-		h.say("limit: %.0f updates/s, with the projection %.0f, %.2f s of PostgreSQL's CPU for 100,000", last(r.copied.rate), last(r.projected.rate),
+		r.projected.add(n, run{usage: usage{wall: copied.wall + projected.wall,
+			postgres: copied.postgres + projected.postgres}})
+		h.say("limit: %.0f updates/s, with the projection %.0f, %.2f s of PostgreSQL's CPU for 100,000", last(r.copied.rate),
+			last(r.projected.rate),
 			last(r.projected.server))
 	}
 	if l != nil && !h.isApart {
@@ -138,7 +141,8 @@ func (h *harness) catchupRound(ctx context.Context, path string, l *limit, r *ca
 		if len(h.Servers) > 0 && !slices.Contains(h.Servers, v.name) {
 			continue
 		}
-		run, err := h.index(ctx, serveOptions{Kind: serveUpdates, Data: path, Pages: v.pages, Latency: v.latency}, r.data.Rows)
+		run, err := h.index(ctx, serveOptions{Kind: serveUpdates, Data: path, Pages: v.pages, Latency: v.latency},
+			r.data.Rows)
 		if err != nil {
 			return fmt.Errorf("%s: %w", v.what, err)
 		}
@@ -155,7 +159,8 @@ func (h *harness) catchupRound(ctx context.Context, path string, l *limit, r *ca
 		if len(r.sequential) > 0 {
 			s.times = append(s.times, last(s.rate)/last(r.sequential))
 		}
-		h.say("%s: %.0f updates/s, %.2f s of CPU for 100,000 (PostgreSQL %.2f), %.0f MiB, %.0f requests for 100,000", v.what, last(s.rate), last(s.cpu),
+		h.say("%s: %.0f updates/s, %.2f s of CPU for 100,000 (PostgreSQL %.2f), %.0f MiB, %.0f requests for 100,000", v.what,
+			last(s.rate), last(s.cpu),
 			last(s.server), last(s.peak), last(s.asked))
 	}
 	return nil
@@ -187,7 +192,8 @@ func (h *harness) baseline(ctx context.Context, path string, data *dataset) (per
 }
 
 func (h *harness) reportCatchup(r *catchupResult) {
-	table := [][]string{{"server", "updates/s", "events/s", "to the limit", "to COPY alone", "to the baseline", "CPU s for 100,000", "PostgreSQL's", "peak MiB",
+	table := [][]string{{"server", "updates/s", "events/s", "to the limit", "to COPY alone", "to the baseline",
+		"CPU s for 100,000", "PostgreSQL's", "peak MiB",
 		"requests for 100,000", "MB for 100,000"}}
 	events := float64(r.data.Events) / float64(r.data.Elements)
 	line := func(what string, perSecond float64, others ...string) {
@@ -195,8 +201,10 @@ func (h *harness) reportCatchup(r *catchupResult) {
 	}
 	limited := len(r.copied.rate) > 0
 	if limited {
-		line("psql COPY, two connections, without the projection", median(r.copied.rate), "", "1.00", "", "", cell("%.2f", median(r.copied.server)), "", "", "")
-		line("**the limit**: with the projection", median(r.projected.rate), "1.00", "", "", "", cell("%.2f", median(r.projected.server)), "", "", "")
+		line("psql COPY, two connections, without the projection", median(r.copied.rate), "", "1.00", "", "",
+			cell("%.2f", median(r.copied.server)), "", "", "")
+		line("**the limit**: with the projection", median(r.projected.rate), "1.00", "", "", "",
+			cell("%.2f", median(r.projected.server)), "", "", "")
 	}
 	if len(r.sequential) > 0 {
 		line("the baseline: sequential, row by row", median(r.sequential), "", "", "1.0", "", "", "", "", "")
@@ -216,7 +224,8 @@ func (h *harness) reportCatchup(r *catchupResult) {
 		if len(s.times) > 0 {
 			ratios[2] = cell("%.1f", median(s.times))
 		}
-		line(v.what, median(s.rate), append(ratios, cell("%.2f", median(s.cpu)), cell("%.2f", median(s.server)), cell("%.0f", median(s.peak)), cell("%.0f", median(s.asked)),
+		line(v.what, median(s.rate), append(ratios, cell("%.2f", median(s.cpu)), cell("%.2f", median(s.server)),
+			cell("%.0f", median(s.peak)), cell("%.0f", median(s.asked)),
 			cell("%.0f", median(s.answer)))...)
 	}
 	h.add(section{title: "Catch-up", table: table, notes: []string{shapeOf(r.data)}})
@@ -227,10 +236,12 @@ func (h *harness) reportCatchup(r *catchupResult) {
 		if len(s.times) > 0 {
 			h.target(target{what: "catch-up to a sequential row-by-row loop", measured: median(s.times), wanted: 10, digits: 1})
 		}
-		h.target(target{what: "CPU of the indexer for 100,000 updates", measured: median(s.cpu), wanted: 2, atMost: true, unit: "s", digits: 2})
+		h.target(target{what: "CPU of the indexer for 100,000 updates", measured: median(s.cpu), wanted: 2, atMost: true,
+			unit: "s", digits: 2})
 	}
 	if peak > 0 {
-		h.target(target{what: "peak resident memory of the indexer, catch-up at full speed", measured: peak, wanted: 150, atMost: true, unit: "MiB"})
+		h.target(target{what: "peak resident memory of the indexer, catch-up at full speed", measured: peak, wanted: 150,
+			atMost: true, unit: "MiB"})
 	}
 	if limited {
 		h.reportDisk(r)
@@ -244,18 +255,22 @@ func (h *harness) reportDisk(r *catchupResult) {
 	for _, s := range r.disk {
 		total += s.table + s.indexes
 		if s.rows > 0 {
-			table = append(table, cells(s.name, thousands(float64(s.rows)), cell("%.1f", float64(s.table)/1e6), cell("%.1f", float64(s.indexes)/1e6),
+			table = append(table, cells(s.name, thousands(float64(s.rows)), cell("%.1f", float64(s.table)/1e6),
+				cell("%.1f", float64(s.indexes)/1e6),
 				thousands(float64(s.table+s.indexes)/float64(r.data.Events))))
 		}
 	}
 	ratio := float64(total) / float64(r.data.Bytes)
-	h.target(target{what: "bytes on disk, with indexes, to bytes of JSON", measured: ratio, wanted: 0.8, atMost: true, digits: 2})
-	h.add(section{title: "Disk", table: table, notes: []string{fmt.Sprintf("What the catch-up leaves, with all indexes: %s bytes for an event, %.2f of "+
+	h.target(target{what: "bytes on disk, with indexes, to bytes of JSON", measured: ratio, wanted: 0.8, atMost: true,
+		digits: 2})
+	h.add(section{title: "Disk", table: table, notes: []string{fmt.Sprintf("What the catch-up leaves, with all indexes: "+
+		"%s bytes for an event, %.2f of "+
 		"the JSON that was received.", thousands(float64(total)/float64(r.data.Events)), ratio)}})
 }
 
 // shapeOf describes the data of a measurement.
 func shapeOf(d *dataset) string {
-	return fmt.Sprintf("%s updates with %.2f events and %s bytes of JSON each, on average.", thousands(float64(d.Elements)),
+	return fmt.Sprintf("%s updates with %.2f events and %s bytes of JSON each, on average.",
+		thousands(float64(d.Elements)),
 		float64(d.Events)/float64(d.Elements), thousands(float64(d.Bytes)/float64(d.Elements)))
 }

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// copies repeats a data set with other offsets, update ids and contract ids, so that a ledger can be larger than the data
-// set. Offsets have the same number of digits in all copies. Its records of a transaction history have other event ids.
+// copies repeats a data set with other offsets, update ids and contract ids, so that a ledger can be larger than the
+// data set. Offsets have the same number of digits in all copies. Its records of a transaction history have other event
+// ids.
 type copies struct {
 	data  *dataset
 	n     int
@@ -42,8 +43,8 @@ const (
 	editTime
 )
 
-// idDigits is how many digits of an id identify the copy. They are the first ones after the prefix of ids of its kind, and
-// random in the data set.
+// idDigits is how many digits of an id identify the copy. They are the first ones after the prefix of ids of its kind,
+// and random in the data set.
 const idDigits = 8
 
 const updateIDPrefix = "1220" // of every update id

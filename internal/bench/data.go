@@ -46,9 +46,10 @@ type builder struct {
 	count       func(rows map[string]int64, raw []byte) (events int64)
 }
 
-// build writes a data set, which fill adds element by element; count counts the rows that an element leaves. The shape's file
-// is written last: if it exists, the data set is complete.
-func build(name string, count func(rows map[string]int64, raw []byte) (events int64), fill func(b *builder) error) error {
+// build writes a data set, which fill adds element by element; count counts the rows that an element leaves. The
+// shape's file is written last: if it exists, the data set is complete.
+func build(name string, count func(rows map[string]int64, raw []byte) (events int64),
+	fill func(b *builder) error) error {
 	text, err := os.Create(name + textSuffix)
 	if err != nil {
 		return err
@@ -59,7 +60,8 @@ func build(name string, count func(rows map[string]int64, raw []byte) (events in
 		return err
 	}
 	defer index.Close()
-	b := &builder{count: count, shape: shape{Rows: map[string]int64{}}, text: bufio.NewWriterSize(text, 1<<20), index: bufio.NewWriterSize(index, 1<<20)}
+	b := &builder{count: count, shape: shape{Rows: map[string]int64{}}, text: bufio.NewWriterSize(text, 1<<20),
+		index: bufio.NewWriterSize(index, 1<<20)}
 	if err := fill(b); err != nil {
 		return err
 	}

@@ -34,12 +34,14 @@ func (d *database) of(pair store.Schemas) *database {
 
 const databaseName = "bench"
 
-// startDatabase starts the cluster with some more settings, and writes warmUp MB of its log so that it recycles segments: until then
-// everything is faster at first and slower later. Without fsync it is in memory, and not a valid measurement.
+// startDatabase starts the cluster with some more settings, and writes warmUp MB of its log so that it recycles
+// segments: until then everything is faster at first and slower later. Without fsync it is in memory, and not a valid
+// measurement.
 func startDatabase(ctx context.Context, warmUp int, fsync bool, more map[string]string) (*database, error) {
 	settings := map[string]string{"max_connections": "100"} // which is the default
 	maps.Copy(settings, more)
-	server, err := throwaway.Start(ctx, throwaway.Options{Kind: throwaway.Local, Durable: fsync, InMemory: !fsync, Settings: settings})
+	server, err := throwaway.Start(ctx, throwaway.Options{Kind: throwaway.Local, Durable: fsync, InMemory: !fsync,
+		Settings: settings})
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +121,9 @@ func queryOne[T any](ctx context.Context, d *database, statement string, args ..
 // listTable is a dictionary that may have as many rows as there are events. Its rows have no offset.
 const listTable = "party_lists"
 
-// What the rows of tables belong to, by the column that says so: facts and what a snapshot brings to an offset, what is active and what was
-// to that of its activation, records and what follows from each of them to a place in the service's order. Lists of parties belong to none.
+// What the rows of tables belong to, by the column that says so: facts and what a snapshot brings to an offset, what is
+// active and what was to that of its activation, records and what follows from each of them to a place in the service's
+// order. Lists of parties belong to none.
 var (
 	ofFacts    = []string{"ledger_offset", listKey}
 	ofSnapshot = slices.Concat(ofFacts, ofProjections)
@@ -137,8 +140,8 @@ var manyParties = []string{"positions", "position_stakeholders", "balance_totals
 // table is a table whose rows belong to something.
 type table struct{ Name, Place string }
 
-// tables returns the tables that have one of these columns, each with the first of the columns that it has, and those of updates and
-// transactions first. What is kept twice is not about updates or records, but for lists of parties.
+// tables returns the tables that have one of these columns, each with the first of the columns that it has, and those
+// of updates and transactions first. What is kept twice is not about updates or records, but for lists of parties.
 func (d *database) tables(ctx context.Context, places ...string) ([]table, error) {
 	conn, err := pgx.Connect(ctx, d.url())
 	if err != nil {
@@ -168,7 +171,8 @@ func tablesOf(ctx context.Context, conn *pgx.Conn, schema string, places ...stri
 // fewRows is the largest number of rows of all other tables.
 const fewRows = 5_000
 
-// counts counts the rows of the tables, and not those of copies. An unlisted table with many rows is an error: the limit would leave them out.
+// counts counts the rows of the tables, and not those of copies. An unlisted table with many rows is an error: the
+// limit would leave them out.
 func (d *database) counts(ctx context.Context) (map[string]int64, error) {
 	tables, err := query[string](ctx, d, `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		LEFT JOIN pg_class p ON p.oid = (SELECT i.inhparent FROM pg_inherits i WHERE i.inhrelid = c.oid)

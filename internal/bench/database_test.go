@@ -22,7 +22,8 @@ func migrate(ctx context.Context, url string) error {
 	return err
 }
 
-// What the limit writes is found by the tables' columns: a table of events that is added belongs to it without being named here.
+// What the limit writes is found by the tables' columns: a table of events that is added belongs to it without being
+// named here.
 func TestTablesAreFoundByTheirColumns(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), throwaway.Migrated(t, migrate))
 	require.NoError(t, err)

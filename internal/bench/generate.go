@@ -53,7 +53,8 @@ func ask(ctx context.Context, h http.Handler, path, body string) ([]byte, error)
 }
 
 // eachUpdate calls add with every update of a ledger from index from on, as a server sends it in a scope.
-func eachUpdate(ctx context.Context, l *sandbox.Ledger, scope sandbox.Scope, from int, add func(offset int64, raw []byte)) error {
+func eachUpdate(ctx context.Context, l *sandbox.Ledger, scope sandbox.Scope, from int,
+	add func(offset int64, raw []byte)) error {
 	h := sandbox.NewServer(l, sandbox.ServerOptions{Rewrite: func(e sandbox.Element) []byte {
 		add(e.Offset, e.Raw)
 		return nil
@@ -88,7 +89,8 @@ type updatesOptions struct {
 
 // ledger configures the ledger that the updates are of.
 func (o updatesOptions) ledger() sandbox.Options {
-	return sandbox.Options{Seed: seed, EventsPerUpdate: o.Events, FirstOffset: o.First, NoGaps: o.First > 0, Parties: o.Parties}
+	return sandbox.Options{Seed: seed, EventsPerUpdate: o.Events, FirstOffset: o.First, NoGaps: o.First > 0,
+		Parties: o.Parties}
 }
 
 // buildUpdates makes a data set of updates.
@@ -149,8 +151,8 @@ func buildSnapshot(ctx context.Context, name string, n int) error {
 	})
 }
 
-// countUpdate adds the rows that an update must leave. It counts the names of events, which the simulated ledger has in no
-// other text.
+// countUpdate adds the rows that an update must leave. It counts the names of events, which the simulated ledger has in
+// no other text.
 func countUpdate(rows map[string]int64, raw []byte) (events int64) {
 	created := count(raw, `{"CreatedEvent":{`)
 	assigned := count(raw, `{"JsAssignmentEvent":{`)

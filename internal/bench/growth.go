@@ -69,7 +69,8 @@ func (h *harness) grow(ctx context.Context, path string, g *grown) (err error) {
 	})
 	group.Go(func() error { return hold(groupCtx, url) })
 	began := time.Now()
-	args := append([]string{"run", "--ledger-url=" + server.url, "--until-current", "--verify-rate=0", "--listen="}, h.IndexerFlag...)
+	args := append([]string{"run", "--ledger-url=" + server.url, "--until-current", "--verify-rate=0", "--listen="},
+		h.IndexerFlag...)
 	u, err := h.programs.run(ctx, "indexer", url, args...)
 	ended := time.Now()
 	stop()
@@ -86,7 +87,8 @@ func (h *harness) grow(ctx context.Context, path string, g *grown) (err error) {
 	if _, g.size, err = h.db.sizes(ctx, nil); err != nil {
 		return err
 	}
-	seen = append([]arrival{{Offset: growthFirst - 1, At: began}}, append(seen, arrival{Offset: g.data.End(), At: ended})...)
+	seen = append([]arrival{{Offset: growthFirst - 1, At: began}},
+		append(seen, arrival{Offset: g.data.End(), At: ended})...)
 	g.rates = append(g.rates, tenths(g.data, seen))
 	g.whole.add(int64(g.data.Len()), run{usage: u})
 	return h.prune(ctx, url, server.url, g)
@@ -131,7 +133,8 @@ func hold(ctx context.Context, url string) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	for ctx.Err() == nil {
-		tx, err := conn.BeginTx(context.WithoutCancel(ctx), pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+		tx, err := conn.BeginTx(context.WithoutCancel(ctx), pgx.TxOptions{IsoLevel: pgx.RepeatableRead,
+			AccessMode: pgx.ReadOnly})
 		if err != nil {
 			return err
 		}

@@ -222,7 +222,8 @@ func (h *harness) indexAll(ctx context.Context, sources []source, flags ...strin
 	return r, nil
 }
 
-// lookFor looks, until ctx ends, when the last update of each source is visible. The function that it returns waits for that.
+// lookFor looks, until ctx ends, when the last update of each source is visible. The function that it returns waits for
+// that.
 func lookFor(ctx context.Context, url string, sources []source) (took func() []time.Duration) {
 	list := make([]time.Duration, len(sources))
 	var looking sync.WaitGroup

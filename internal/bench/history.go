@@ -9,21 +9,25 @@ import (
 
 // history measures how fast a transaction history is read.
 func (h *harness) history(ctx context.Context) error {
-	data, path, err := h.dataset(fmt.Sprintf("history-%d", h.Records), func(name string) error { return buildHistory(ctx, name, h.Records) })
+	data, path, err := h.dataset(fmt.Sprintf("history-%d", h.Records),
+		func(name string) error { return buildHistory(ctx, name, h.Records) })
 	if err != nil {
 		return err
 	}
 	run := func() (usage, error) {
-		r, err := h.indexAll(ctx, []source{{serveOptions: serveOptions{Kind: serveHistory, Data: path}, pair: h.db.pair, rows: data.Rows}})
+		r, err := h.indexAll(ctx, []source{{serveOptions: serveOptions{Kind: serveHistory, Data: path}, pair: h.db.pair,
+			rows: data.Rows}})
 		return r.usage, err
 	}
-	o := copied{what: "transaction history, records/s", unit: "records", n: data.Elements, run: run, least: 0.80, places: ofRecords}
+	o := copied{what: "transaction history, records/s", unit: "records", n: data.Elements, run: run, least: 0.80,
+		places: ofRecords}
 	s, limits, err := h.againstCopy(ctx, o)
 	if err != nil {
 		return err
 	}
 	h.add(section{title: "Transaction history", table: copyTable(o, s, limits), notes: []string{
-		fmt.Sprintf("%s records with %s bytes of JSON each, on average; against psql COPY of their rows. A service gives pages of %d, each of which has to be "+
+		fmt.Sprintf("%s records with %s bytes of JSON each, on average; against psql COPY of their rows. A service gives "+
+			"pages of %d, each of which has to be "+
 			"asked for with the last event id of the one before.", thousands(float64(data.Elements)),
 			thousands(float64(data.Bytes)/float64(data.Elements)), historyMost),
 	}})

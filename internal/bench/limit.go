@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// limitBatch is how many rows of the first table one transaction of the limit writes, with the corresponding rows of the
-// others. It is so large that commits cost next to nothing.
+// limitBatch is how many rows of the first table one transaction of the limit writes, with the corresponding rows of
+// the others. It is so large that commits cost next to nothing.
 const limitBatch = 20_000
 
 // connections is how many psql write at once.
@@ -32,8 +32,8 @@ type limit struct {
 	derived map[string]int64 // rows derived from them
 }
 
-// takeLimit copies the rows of the database into files for psql, cut into a part for each connection, and keeps its schema with
-// the partitions and the rows of all other tables. The rows are those of tables with one of these columns.
+// takeLimit copies the rows of the database into files for psql, cut into a part for each connection, and keeps its
+// schema with the partitions and the rows of all other tables. The rows are those of tables with one of these columns.
 func takeLimit(ctx context.Context, db *database, folder string, places []string) (*limit, error) {
 	l := &limit{folder: folder, db: db}
 	counted, err := db.counts(ctx)
@@ -78,7 +78,8 @@ func (l *limit) dumpSchema(ctx context.Context) error {
 		return err
 	}
 	for _, t := range tables {
-		args = append(args, "--exclude-table-data="+l.db.pair.Tables+"."+t.Name, "--exclude-table-data="+l.db.pair.Tables+"."+t.Name+"_p*")
+		args = append(args, "--exclude-table-data="+l.db.pair.Tables+"."+t.Name, "--exclude-table-data="+l.db.pair.Tables+"."+
+			t.Name+"_p*")
 	}
 	out, err := exec.CommandContext(ctx, "pg_dump", append(args, l.db.url())...).CombinedOutput()
 	if err != nil {
@@ -99,7 +100,8 @@ func (l *limit) dumpRows(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	ends, err := query[int64](ctx, l.db, fmt.Sprintf(`SELECT %[1]s FROM (SELECT %[1]s, row_number() OVER (ORDER BY %[1]s) AS n
+	ends, err := query[int64](ctx, l.db,
+		fmt.Sprintf(`SELECT %[1]s FROM (SELECT %[1]s, row_number() OVER (ORDER BY %[1]s) AS n
 		FROM %[4]s.%[2]s) x WHERE n %% %[3]d = 0 ORDER BY 1`, l.tables[0].Place, l.tables[0].Name, limitBatch, l.db.pair.Tables))
 	if err != nil {
 		return err
@@ -121,7 +123,8 @@ func (l *limit) dumpRows(ctx context.Context) error {
 					return err
 				}
 				if rows > 0 {
-					fmt.Fprintf(&script, "\\copy %s.%s from '%s' with (format binary)\n", l.db.pair.Tables, t.Name, strings.ReplaceAll(file, "'", "''"))
+					fmt.Fprintf(&script, "\\copy %s.%s from '%s' with (format binary)\n", l.db.pair.Tables, t.Name,
+						strings.ReplaceAll(file, "'", "''"))
 				}
 			}
 			script.WriteString("COMMIT;\n")
@@ -135,14 +138,16 @@ func (l *limit) dumpRows(ctx context.Context) error {
 }
 
 // dump copies the rows of a table whose place is above after, and at most upTo, into a file.
-func (l *limit) dump(ctx context.Context, conn *pgx.Conn, t table, after, upTo int64, file string) (rows int64, err error) {
+func (l *limit) dump(ctx context.Context, conn *pgx.Conn, t table, after, upTo int64,
+	file string) (rows int64, err error) {
 	f, err := os.Create(file)
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
 	out := bufio.NewWriterSize(f, 1<<20)
-	tag, err := conn.PgConn().CopyTo(ctx, out, fmt.Sprintf(`COPY (SELECT * FROM %[5]s.%[1]s WHERE %[2]s > %[3]d AND %[2]s <= %[4]d ORDER BY %[2]s)
+	tag, err := conn.PgConn().CopyTo(ctx, out,
+		fmt.Sprintf(`COPY (SELECT * FROM %[5]s.%[1]s WHERE %[2]s > %[3]d AND %[2]s <= %[4]d ORDER BY %[2]s)
 		TO STDOUT (FORMAT binary)`, t.Name, t.Place, after, upTo, l.db.pair.Tables))
 	if err != nil {
 		return 0, fmt.Errorf("copy the rows of %s: %w", t.Name, err)
@@ -150,8 +155,8 @@ func (l *limit) dump(ctx context.Context, conn *pgx.Conn, t table, after, upTo i
 	return tag.RowsAffected(), out.Flush()
 }
 
-// write runs psql to write the rows into a new database with the same schema, and returns the time it took. It counts the
-// rows afterwards.
+// write runs psql to write the rows into a new database with the same schema, and returns the time it took. It counts
+// the rows afterwards.
 func (l *limit) write(ctx context.Context) (u usage, err error) {
 	url, err := l.db.fresh(ctx)
 	if err != nil {
@@ -179,7 +184,8 @@ func (l *limit) write(ctx context.Context) (u usage, err error) {
 
 // psql runs a script.
 func psql(ctx context.Context, url, script string) error {
-	cmd := exec.CommandContext(ctx, "psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output="+os.DevNull, "--file="+script, url)
+	cmd := exec.CommandContext(ctx, "psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output="+os.DevNull,
+		"--file="+script, url)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("psql (it must be in PATH): %w: %s", err, out)
 	}

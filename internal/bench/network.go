@@ -29,8 +29,10 @@ type networkUpdate struct {
 	} `json:"event"` // of a reassignment
 }
 
-// eachNetworkUpdate calls add with the updates of a network, as its Scan service sends them, until there are no more or it returns false.
-func eachNetworkUpdate(ctx context.Context, scan *sandbox.Scan, add func(offset int64, id string, raw []byte) bool) error {
+// eachNetworkUpdate calls add with the updates of a network, as its Scan service sends them, until there are no more or
+// it returns false.
+func eachNetworkUpdate(ctx context.Context, scan *sandbox.Scan, add func(offset int64, id string,
+	raw []byte) bool) error {
 	after := ""
 	for {
 		answer, err := ask(ctx, scan, pathUpdates, fmt.Sprintf(`{"page_size":%d%s}`, networkMost, after))
@@ -56,7 +58,8 @@ func eachNetworkUpdate(ctx context.Context, scan *sandbox.Scan, add func(offset 
 			if !add(int64(offset), u.ID, raw) {
 				return nil
 			}
-			after = fmt.Sprintf(`,"after":{"after_migration_id":%d,"after_record_time":%q}`, migration, u.RecordTime.Format("2006-01-02T15:04:05.000000Z"))
+			after = fmt.Sprintf(`,"after":{"after_migration_id":%d,"after_record_time":%q}`, migration,
+				u.RecordTime.Format("2006-01-02T15:04:05.000000Z"))
 		}
 		if len(page.Updates) < networkMost || ctx.Err() != nil {
 			return ctx.Err()
@@ -78,7 +81,8 @@ func buildNetwork(ctx context.Context, name string, n int) error {
 				return err
 			}
 		}
-		return eachNetworkUpdate(ctx, sandbox.NewScan(l, sandbox.ScanOptions{}), func(offset int64, _ string, raw []byte) bool {
+		return eachNetworkUpdate(ctx, sandbox.NewScan(l, sandbox.ScanOptions{}), func(offset int64, _ string,
+			raw []byte) bool {
 			b.add(offset, raw)
 			b.Last = offset
 			return b.Elements < int64(n)
@@ -99,11 +103,13 @@ func countNetworkUpdate(rows map[string]int64, raw []byte) (events int64) {
 
 // network measures how fast the updates of a network are read, alone and beside those of a participant.
 func (h *harness) network(ctx context.Context) (err error) {
-	data, path, err := h.dataset(fmt.Sprintf("network-%d", h.Updates), func(name string) error { return buildNetwork(ctx, name, h.Updates) })
+	data, path, err := h.dataset(fmt.Sprintf("network-%d", h.Updates),
+		func(name string) error { return buildNetwork(ctx, name, h.Updates) })
 	if err != nil {
 		return err
 	}
-	participant, participantPath, err := h.updates(ctx, updatesOptions{N: h.Updates, Events: catchupEvents, Shape: sandbox.ACSDelta})
+	participant, participantPath, err := h.updates(ctx, updatesOptions{N: h.Updates, Events: catchupEvents,
+		Shape: sandbox.ACSDelta})
 	if err != nil {
 		return err
 	}
@@ -153,8 +159,10 @@ func (h *harness) network(ctx context.Context) (err error) {
 			return fmt.Errorf("bulk files: %w", err)
 		}
 		s.add(participant, data, p, n, both, files)
-		h.say("network: %.0f updates/s, %.0f beside the participant, %.0f from bulk files; participant: %.0f, %.0f beside the network",
-			last(s.updates.rate), last(s.besideUpdates.rate), last(s.files.rate), last(s.participant.rate), last(s.besideParticipant.rate))
+		h.say("network: %.0f updates/s, %.0f beside the participant, %.0f from bulk files; participant: %.0f, %.0f beside "+
+			"the network",
+			last(s.updates.rate), last(s.besideUpdates.rate), last(s.files.rate), last(s.participant.rate),
+			last(s.besideParticipant.rate))
 	}
 	h.reportNetwork(data, &s)
 	return nil
@@ -190,27 +198,33 @@ func (h *harness) reportNetwork(data *dataset, s *networkSamples) {
 	table := [][]string{{"", "updates/s", "to the limit", "to alone", "CPU s for 100,000", "PostgreSQL's", "peak MiB"}}
 	ratio, ofFiles := "", ""
 	if len(s.limits.rate) > 0 {
-		table = append(table, cells("**the limit**: psql COPY, two connections, with the projection", thousands(median(s.limits.rate)), "1.00", "", "",
+		table = append(table, cells("**the limit**: psql COPY, two connections, with the projection",
+			thousands(median(s.limits.rate)), "1.00", "", "",
 			cell("%.2f", median(s.limits.server)), ""))
 		ratio, ofFiles = cell("%.2f", median(s.updates.ratio)), cell("%.2f", median(s.files.ratio))
-		h.target(target{what: "updates of a network to the limit", measured: median(s.updates.ratio), wanted: networkLeast, digits: 2})
+		h.target(target{what: "updates of a network to the limit", measured: median(s.updates.ratio), wanted: networkLeast,
+			digits: 2})
 	}
 	seen := func(what string, s *samples, toLimit, toAlone string) {
 		table = append(table, cells(what, thousands(median(s.rate)), toLimit, toAlone, "", "", ""))
 	}
 	whole := func(what string, s *samples, toLimit string) {
-		table = append(table, cells(what, thousands(median(s.rate)), toLimit, "", cell("%.2f", median(s.cpu)), cell("%.2f", median(s.server)), cell("%.0f", median(s.peak))))
+		table = append(table, cells(what, thousands(median(s.rate)), toLimit, "", cell("%.2f", median(s.cpu)),
+			cell("%.2f", median(s.server)), cell("%.0f", median(s.peak))))
 	}
 	seen("until all updates are visible", &s.updates, ratio, "")
 	whole("and all records that follow from them", &s.records, "")
 	whole("from bulk files on disk, without the records", &s.files, ofFiles)
 	seen("a participant's, until all are visible", &s.participant, "", "")
 	seen("the network's beside the participant's", &s.besideUpdates, "", cell("%.2f", median(s.besideUpdates.ratio)))
-	seen("the participant's beside the network's", &s.besideParticipant, "", cell("%.2f", median(s.besideParticipant.ratio)))
+	seen("the participant's beside the network's", &s.besideParticipant, "",
+		cell("%.2f", median(s.besideParticipant.ratio)))
 	whole("both together, with the records", &s.both, "")
 	h.add(section{title: "Updates of a network", table: table, notes: []string{
-		shapeOf(data) + " A service gives pages of 1,000, a participant pages of 2,000. With `--until-current` the records are derived when all updates are there.",
-		fmt.Sprintf("Both ledgers at once in one database take %.2f of the time that one takes after the other.", median(s.both.times)),
+		shapeOf(data) + " A service gives pages of 1,000, a participant pages of 2,000. With `--until-current` the records " +
+			"are derived when all updates are there.",
+		fmt.Sprintf("Both ledgers at once in one database take %.2f of the time that one takes after the other.",
+			median(s.both.times)),
 	}})
 }
 

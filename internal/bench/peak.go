@@ -8,8 +8,8 @@ import (
 
 const lookAtMemoryEvery = 20 * time.Millisecond
 
-// peakMeter follows the peak resident memory of a process, because the system no longer reports it after the process has
-// ended.
+// peakMeter follows the peak resident memory of a process, because the system no longer reports it after the process
+// has ended.
 type peakMeter struct {
 	end  chan struct{}
 	peak chan int64

@@ -56,8 +56,8 @@ func (d *database) measured(run func() error) (u usage, err error) {
 
 const apartName = "apart"
 
-// apart gives the server one half of the processors, and this process and its children the other half, as if the database
-// had a machine of its own. If that is not possible, it does nothing, unless --apart was given.
+// apart gives the server one half of the processors, and this process and its children the other half, as if the
+// database had a machine of its own. If that is not possible, it does nothing, unless --apart was given.
 func (h *harness) apart(ctx context.Context) (err error) {
 	all, err := processors(ctx)
 	if err == nil && len(all) < 2 {
@@ -89,8 +89,8 @@ func (h *harness) apart(ctx context.Context) (err error) {
 // processors returns the numbers of the processors that this process may run on.
 func processors(ctx context.Context) ([]string, error) { return processorsOf(ctx, os.Getpid()) }
 
-// processorsOf returns the numbers of the existing processors that a process may run on. On some machines /proc lists others
-// too.
+// processorsOf returns the numbers of the existing processors that a process may run on. On some machines /proc lists
+// others too.
 func processorsOf(ctx context.Context, pid int) (numbers []string, err error) {
 	text, err := taskset(ctx, "--cpu-list", "--pid", strconv.Itoa(pid))
 	if err != nil {

@@ -62,7 +62,8 @@ func (c *profiledSnapshot) Run(ctx context.Context, logger *slog.Logger) error {
 }
 
 // profiled runs a program and writes name.cpu.pprof and name.allocs.pprof.
-func profiled(ctx context.Context, name, program string, args []string, stdout, stderr io.Writer) (code int, err error) {
+func profiled(ctx context.Context, name, program string, args []string, stdout,
+	stderr io.Writer) (code int, err error) {
 	run, ok := profiledPrograms[program]
 	if !ok {
 		return 0, fmt.Errorf("no profiles can be taken of program %q", program)

@@ -43,7 +43,8 @@ func buildPrograms(ctx context.Context, folder string) error {
 // command prepares a program. It is configured by flags only: this process's variables that are settings are removed.
 func (p *programs) command(ctx context.Context, name, database string, args ...string) (*exec.Cmd, error) {
 	path := filepath.Join(p.folder, name)
-	if _, ok := profiledPrograms[name]; ok && p.profile != "" && !slices.Contains(args, "prune") { // of which none are taken
+	// of which none are taken
+	if _, ok := profiledPrograms[name]; ok && p.profile != "" && !slices.Contains(args, "prune") {
 		own, err := os.Executable()
 		if err != nil {
 			return nil, err
@@ -96,7 +97,8 @@ func (p *programs) start(ctx context.Context, name, database string, args ...str
 func (r *running) stop() error {
 	err := r.cmd.Process.Signal(syscall.SIGTERM)
 	if ended := r.cmd.Wait(); ended != nil {
-		err = errors.Join(err, fmt.Errorf("%s ended with %w; the end of its log:\n%s", filepath.Base(r.cmd.Path), ended, r.log.text))
+		err = errors.Join(err, fmt.Errorf("%s ended with %w; the end of its log:\n%s", filepath.Base(r.cmd.Path), ended,
+			r.log.text))
 	}
 	return err
 }

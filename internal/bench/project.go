@@ -10,14 +10,15 @@ import (
 	"ledgerindexer/store"
 )
 
-// project lets the store derive the projections from the rows that psql wrote, as it does for stored facts, and returns the
-// time it took.
+// project lets the store derive the projections from the rows that psql wrote, as it does for stored facts, and returns
+// the time it took.
 func (l *limit) project(ctx context.Context, from int64) (u usage, err error) {
 	to, err := queryOne[int64](ctx, l.db, "SELECT max(to_inclusive) FROM "+l.db.pair.Tables+".coverage")
 	if err != nil {
 		return u, err
 	}
-	if err := l.db.exec(ctx, fmt.Sprintf("UPDATE %[2]s.checkpoints_both c SET ledger_offset = %[1]d, digest = %[2]s.changed_digest(c, '{\"ledger_offset\": %[1]d}') WHERE stream = 'updates'",
+	if err := l.db.exec(ctx, fmt.Sprintf("UPDATE %[2]s.checkpoints_both c SET ledger_offset = %[1]d, digest = "+
+		"%[2]s.changed_digest(c, '{\"ledger_offset\": %[1]d}') WHERE stream = 'updates'",
 		from, l.db.pair.Tables)); err != nil {
 		return u, err
 	}
@@ -38,7 +39,10 @@ func (l *limit) project(ctx context.Context, from int64) (u usage, err error) {
 	if err != nil {
 		return u, err
 	}
-	u, err = l.db.measured(func() error { return leader.MoveWatermark(ctx, scope, ledger.Offset(from), ledger.Offset(to)) })
+	u, err = l.db.measured(func() error {
+		return leader.MoveWatermark(ctx, scope, ledger.Offset(from),
+			ledger.Offset(to))
+	})
 	if err != nil {
 		return u, err
 	}

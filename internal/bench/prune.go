@@ -46,7 +46,8 @@ func (h *harness) prune(ctx context.Context, url, ledger string, g *grown) (err 
 	return nil
 }
 
-// readOn asks for the latest creations again and again until ctx ends, and returns the longest time that an answer took.
+// readOn asks for the latest creations again and again until ctx ends, and returns the longest time that an answer
+// took.
 func readOn(ctx context.Context, url string) (longest time.Duration, err error) {
 	whole := context.WithoutCancel(ctx)
 	conn, err := pgx.Connect(whole, url)
@@ -56,7 +57,8 @@ func readOn(ctx context.Context, url string) (longest time.Duration, err error) 
 	defer conn.Close(whole)
 	for ctx.Err() == nil {
 		began := time.Now()
-		if _, err := conn.Exec(whole, "SELECT c.contract_id, c.payload FROM ledger.created_events c ORDER BY c.ledger_offset DESC LIMIT 10"); err != nil {
+		if _, err := conn.Exec(whole, "SELECT c.contract_id, c.payload FROM ledger.created_events c ORDER BY "+
+			"c.ledger_offset DESC LIMIT 10"); err != nil {
 			return 0, err
 		}
 		longest = max(longest, time.Since(began))
@@ -67,9 +69,11 @@ func readOn(ctx context.Context, url string) (longest time.Duration, err error) 
 
 func (h *harness) reportPruned(g *grown) {
 	n := g.data.Len()
-	h.target(target{what: fmt.Sprintf("pruning %s updates to the last %s", thousands(float64(n)), thousands(float64(n/keptEighth))),
+	h.target(target{what: fmt.Sprintf("pruning %s updates to the last %s", thousands(float64(n)),
+		thousands(float64(n/keptEighth))),
 		measured: median(g.pruned.seconds), wanted: 60, atMost: true, unit: "s"})
-	h.add(section{title: "Pruning", notes: []string{fmt.Sprintf("The database that has grown is pruned to its last %s updates in %.0f s, while a daemon runs "+
+	h.add(section{title: "Pruning", notes: []string{fmt.Sprintf("The database that has grown is pruned to its last %s "+
+		"updates in %.0f s, while a daemon runs "+
 		"and a reader asks for the latest creations every %v: the longest of its questions takes %.0f ms.",
 		thousands(float64(n/keptEighth)), median(g.pruned.seconds), readEvery, median(g.pruned.longest))}})
 }

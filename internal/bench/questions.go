@@ -31,8 +31,8 @@ type question struct {
 	form  map[string]string
 }
 
-// readQuestions reads the questions of a theme: a title after "-- #", lines such as "-- goal 5" and "-- now TITLE", and each
-// form after a line with its name.
+// readQuestions reads the questions of a theme: a title after "-- #", lines such as "-- goal 5" and "-- now TITLE", and
+// each form after a line with its name.
 func readQuestions(theme string) (list []question, err error) {
 	text, err := questionFiles.ReadFile("questions/" + theme + ".sql")
 	if err != nil {
@@ -69,7 +69,8 @@ func readQuestions(theme string) (list []question, err error) {
 // parameter is a value that questions name, and the query that finds it.
 type parameter struct{ name, query string }
 
-// readParameters reads them in order: each may name those before it. A name is a comment of one word, after an empty line or a query.
+// readParameters reads them in order: each may name those before it. A name is a comment of one word, after an empty
+// line or a query.
 func readParameters() (list []parameter, err error) {
 	text, err := questionFiles.ReadFile("questions/parameters.sql")
 	if err != nil {

@@ -74,7 +74,8 @@ func thousands(v float64) string {
 // begins begins a section.
 const begins = "\n## "
 
-// text returns the report in the place of an older one. In pieces, sections and targets of that stay which are not measured again.
+// text returns the report in the place of an older one. In pieces, sections and targets of that stay which are not
+// measured again.
 func (r *report) text(old string) string {
 	var list, rows []string
 	if r.inPieces {

@@ -61,7 +61,8 @@ func TestReportsOfSeveralCommands(t *testing.T) {
 	require.Equal(t, "# Benchmarks\n\n"+marks+"make bench. -->\n\n## three\n\n"+marks+"make bench-sql. -->\n\n## four\n", string(text))
 }
 
-// A report in pieces replaces the sections and targets that it has, where they are, and leaves the others. One of everything leaves none.
+// A report in pieces replaces the sections and targets that it has, where they are, and leaves the others. One of
+// everything leaves none.
 func TestReportsInPieces(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "benchmarks.md")
 	measured := func(commit string, inPieces bool, figure float64, titles ...string) {

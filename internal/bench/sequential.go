@@ -12,8 +12,8 @@ import (
 )
 
 // The baseline is the first version that one would write: sequential requests, encoding/json, an INSERT for each row, a
-// transaction for each page. It keeps the active set, but stores only updates, creations and archivals, with the obvious
-// columns.
+// transaction for each page. It keeps the active set, but stores only updates, creations and archivals, with the
+// obvious columns.
 
 const sequentialTables = `
 CREATE TABLE updates (ledger_offset bigint PRIMARY KEY, update_id text, record_time timestamptz, effective_at timestamptz);
@@ -94,7 +94,8 @@ func sequential(ctx context.Context, url, database, format string, end int64) (t
 
 func sequentialPage(ctx context.Context, url, format string, after, end int64) (page []sequentialElement, err error) {
 	body := fmt.Sprintf(`{"beginExclusive":%d,"endInclusive":%d,"updateFormat":%s}`, after, end, format)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("%s%s?limit=%d", url, pathUpdates, listLimit), strings.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("%s%s?limit=%d", url, pathUpdates, listLimit),
+		strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -114,12 +115,14 @@ func sequentialWrite(ctx context.Context, tx pgx.Tx, u *sequentialUpdate) error 
 		_, err := tx.Exec(ctx, statement, args...)
 		return err
 	}
-	if err := exec("INSERT INTO updates VALUES ($1, $2, $3, $4)", u.Offset, u.UpdateID, u.RecordTime, u.EffectiveAt); err != nil {
+	if err := exec("INSERT INTO updates VALUES ($1, $2, $3, $4)", u.Offset, u.UpdateID, u.RecordTime,
+		u.EffectiveAt); err != nil {
 		return err
 	}
 	for _, event := range u.Events {
 		if e := event.CreatedEvent; e != nil {
-			if err := exec("INSERT INTO created VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)", u.Offset, e.NodeID, e.ContractID, e.TemplateID,
+			if err := exec("INSERT INTO created VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)", u.Offset, e.NodeID, e.ContractID,
+				e.TemplateID,
 				e.CreateArgument, e.Signatories, e.Observers, e.WitnessParties, e.CreatedAt); err != nil {
 				return err
 			}

@@ -76,8 +76,8 @@ func (o serveOptions) handler() (http.Handler, error) {
 	return newMeter(next), nil
 }
 
-// serve is the serving process. It prints its address to stdout and ends when stdin ends, which also happens when its parent
-// process is gone.
+// serve is the serving process. It prints its address to stdout and ends when stdin ends, which also happens when its
+// parent process is gone.
 func serve(ctx context.Context, arg string, stdin io.Reader, stdout io.Writer) error {
 	var o serveOptions
 	if err := json.Unmarshal([]byte(arg), &o); err != nil {

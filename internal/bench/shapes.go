@@ -9,8 +9,10 @@ import (
 
 // shapes measures the events indexed per second, by events per update and transaction shape.
 func (h *harness) shapes(ctx context.Context) error {
-	table := [][]string{{"shape", "events of an update", "bytes of an update", "updates/s", "events/s", "MB/s", "CPU s for 100,000 updates", "peak MiB"}}
-	for _, shape := range []struct{ flag, name string }{{"acs-delta", sandbox.ACSDelta}, {"ledger-effects", sandbox.LedgerEffects}} {
+	table := [][]string{{"shape", "events of an update", "bytes of an update", "updates/s", "events/s", "MB/s",
+		"CPU s for 100,000 updates", "peak MiB"}}
+	for _, shape := range []struct{ flag, name string }{{"acs-delta", sandbox.ACSDelta},
+		{"ledger-effects", sandbox.LedgerEffects}} {
 		for _, events := range []int{1, 5, 15} {
 			data, path, err := h.updates(ctx, updatesOptions{N: max(h.Updates/events, 1), Events: events, Shape: shape.name})
 			if err != nil {
@@ -26,12 +28,14 @@ func (h *harness) shapes(ctx context.Context) error {
 			}
 			n, updates := float64(data.Elements), median(s.rate)
 			h.say("%s, %.2f events an update: %.0f events/s", shape.flag, float64(data.Events)/n, updates*float64(data.Events)/n)
-			table = append(table, cells(shape.flag, cell("%.2f", float64(data.Events)/n), thousands(float64(data.Bytes)/n), thousands(updates),
-				thousands(updates*float64(data.Events)/n), cell("%.0f", updates*float64(data.Bytes)/n/1e6), cell("%.2f", median(s.cpu)), cell("%.0f", median(s.peak))))
+			table = append(table, cells(shape.flag, cell("%.2f", float64(data.Events)/n), thousands(float64(data.Bytes)/n),
+				thousands(updates),
+				thousands(updates*float64(data.Events)/n), cell("%.0f", updates*float64(data.Bytes)/n/1e6),
+				cell("%.2f", median(s.cpu)), cell("%.0f", median(s.peak))))
 		}
 	}
-	h.add(section{title: "Events", table: table, notes: []string{"From a server with pages. Ledgers of 1, 5 and 15 events an update in the shape of " +
-		"ledger effects, on average; the shape of ACS deltas shows fewer of them."}})
+	h.add(section{title: "Events", table: table, notes: []string{"From a server with pages. Ledgers of 1, 5 and 15 " +
+		"events an update in the shape of ledger effects, on average; the shape of ACS deltas shows fewer of them."}})
 	return nil
 }
 
@@ -56,9 +60,11 @@ func (h *harness) memory(ctx context.Context) error {
 		s.add(data.Elements, r)
 		h.say("pages of large updates: %.0f MiB, %.0f updates/s", last(s.peak), last(s.rate))
 	}
-	h.target(target{what: "peak resident memory of the indexer, pages of 2,000 large updates", measured: median(s.peak), wanted: 400,
+	h.target(target{what: "peak resident memory of the indexer, pages of 2,000 large updates", measured: median(s.peak),
+		wanted: 400,
 		atMost: true, unit: "MiB"})
-	h.add(section{title: "Large updates", notes: []string{shapeOf(data), fmt.Sprintf("Pages of 2,000 of them: %.0f MiB of memory, %s updates/s.",
+	h.add(section{title: "Large updates", notes: []string{shapeOf(data), fmt.Sprintf("Pages of 2,000 of them: %.0f MiB "+
+		"of memory, %s updates/s.",
 		median(s.peak), thousands(median(s.rate)))}})
 	return nil
 }

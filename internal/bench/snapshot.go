@@ -10,20 +10,24 @@ import (
 
 // snapshot measures how fast a database is seeded with the active contracts.
 func (h *harness) snapshot(ctx context.Context) (err error) {
-	data, path, err := h.dataset(fmt.Sprintf("snapshot-%d", h.Contracts), func(name string) error { return buildSnapshot(ctx, name, h.Contracts) })
+	data, path, err := h.dataset(fmt.Sprintf("snapshot-%d", h.Contracts),
+		func(name string) error { return buildSnapshot(ctx, name, h.Contracts) })
 	if err != nil {
 		return err
 	}
 	run := func() (usage, error) { return h.seed(ctx, path, data) }
-	o := copied{what: "snapshot backfill, contracts/s", unit: "contracts", n: data.Elements, run: run, least: 0.85, places: ofSnapshot}
+	o := copied{what: "snapshot backfill, contracts/s", unit: "contracts", n: data.Elements, run: run, least: 0.85,
+		places: ofSnapshot}
 	s, limits, err := h.againstCopy(ctx, o)
 	if err != nil {
 		return err
 	}
 	seconds := float64(data.Elements) / median(s.rate)
 	h.add(section{title: "Snapshot", table: copyTable(o, s, limits), notes: []string{
-		fmt.Sprintf("`backfill` of %s active contracts with %s bytes of JSON each, on average, from a server with pages; against psql COPY of its carried "+
-			"rows and the active set. Seeding takes %v.", thousands(float64(data.Elements)), thousands(float64(data.Bytes)/float64(data.Elements)),
+		fmt.Sprintf("`backfill` of %s active contracts with %s bytes of JSON each, on average, from a server with pages; "+
+			"against psql COPY of its carried "+
+			"rows and the active set. Seeding takes %v.", thousands(float64(data.Elements)),
+			thousands(float64(data.Bytes)/float64(data.Elements)),
 			time.Duration(seconds*float64(time.Second)).Round(100*time.Millisecond)),
 	}})
 	return nil
@@ -88,7 +92,8 @@ func (h *harness) againstCopy(ctx context.Context, o copied) (s *samples, limits
 		if l != nil {
 			s.ratio = append(s.ratio, last(s.rate)/last(limits.rate))
 		}
-		h.say("ours: %.0f %s/s, %.2f s of CPU for 100,000 (PostgreSQL %.2f), %.0f MiB", last(s.rate), o.unit, last(s.cpu), last(s.server), last(s.peak))
+		h.say("ours: %.0f %s/s, %.2f s of CPU for 100,000 (PostgreSQL %.2f), %.0f MiB", last(s.rate), o.unit, last(s.cpu),
+			last(s.server), last(s.peak))
 	}
 	if l != nil {
 		h.target(target{what: o.what + " to the limit", measured: median(s.ratio), wanted: o.least, digits: 2})
@@ -99,9 +104,11 @@ func (h *harness) againstCopy(ctx context.Context, o copied) (s *samples, limits
 // copyTable returns the table of againstCopy's results.
 func copyTable(o copied, s, limits *samples) [][]string {
 	table := [][]string{{"", o.unit + "/s", "to the limit", "CPU s for 100,000", "PostgreSQL's", "peak MiB"}}
-	ours := cells("ours", thousands(median(s.rate)), "", cell("%.2f", median(s.cpu)), cell("%.2f", median(s.server)), cell("%.0f", median(s.peak)))
+	ours := cells("ours", thousands(median(s.rate)), "", cell("%.2f", median(s.cpu)), cell("%.2f", median(s.server)),
+		cell("%.0f", median(s.peak)))
 	if len(limits.rate) > 0 {
-		table = append(table, cells("the limit: psql COPY, two connections", thousands(median(limits.rate)), "1.00", "", cell("%.2f", median(limits.server)), ""))
+		table = append(table, cells("the limit: psql COPY, two connections", thousands(median(limits.rate)), "1.00", "",
+			cell("%.2f", median(limits.server)), ""))
 		ours[2] = cell("%.2f", median(s.ratio))
 	}
 	return append(table, ours)

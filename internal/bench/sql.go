@@ -13,9 +13,9 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// The part sql asks an analyst's questions of a large database. It is a ledger of some thousand updates with their transaction history,
-// and copies of both that follow it in time. The indexer itself writes it, so it has every table, index and projection.
-// sqlName is the part that is run only where it is named.
+// The part sql asks an analyst's questions of a large database. It is a ledger of some thousand updates with their
+// transaction history, and copies of both that follow it in time. The indexer itself writes it, so it has every table,
+// index and projection. sqlName is the part that is run only where it is named.
 const sqlName = "sql"
 
 const (
@@ -36,7 +36,8 @@ type asked struct {
 // madeAsked makes the data.
 func (h *harness) madeAsked(ctx context.Context) (a *asked, err error) {
 	wanted := func(n float64) int { return int(math.Ceil(n * h.Scale)) }
-	o := updatesOptions{N: min(sqlBase, wanted(sqlUpdates)), Events: sqlEvents, Shape: sandbox.LedgerEffects, First: sqlFirst, Parties: sqlParties, Views: true}
+	o := updatesOptions{N: min(sqlBase, wanted(sqlUpdates)), Events: sqlEvents, Shape: sandbox.LedgerEffects,
+		First: sqlFirst, Parties: sqlParties, Views: true}
 	a = &asked{}
 	var updates, history string
 	if a.updates, updates, err = h.updates(ctx, o); err != nil {
@@ -55,9 +56,12 @@ func (h *harness) madeAsked(ctx context.Context) (a *asked, err error) {
 	updatesEnd, _ := newCopies(a.updates, 1, whole).last()
 	recordsEnd, round := newCopies(a.history, 1, whole).last()
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) // of every simulated ledger
-	whole = later{Time: max(updatesEnd.Sub(begin), recordsEnd.Sub(begin)).Truncate(time.Second) + time.Second, Rounds: round + 1}
-	a.serve[0] = serveOptions{Kind: serveCopies, Data: updates, Pages: true, Copies: max(wanted(sqlUpdates)/a.updates.Len(), 1), Later: whole}
-	a.serve[1] = serveOptions{Kind: serveHistory, Data: history, Copies: wanted(sqlTransfers)/int(max(a.history.Rows["transfers"], 1)) + 1, Later: whole}
+	whole = later{Time: max(updatesEnd.Sub(begin), recordsEnd.Sub(begin)).Truncate(time.Second) + time.Second,
+		Rounds: round + 1}
+	a.serve[0] = serveOptions{Kind: serveCopies, Data: updates, Pages: true,
+		Copies: max(wanted(sqlUpdates)/a.updates.Len(), 1), Later: whole}
+	a.serve[1] = serveOptions{Kind: serveHistory, Data: history,
+		Copies: wanted(sqlTransfers)/int(max(a.history.Rows["transfers"], 1)) + 1, Later: whole}
 	return a, nil
 }
 
@@ -116,7 +120,8 @@ func (h *harness) write(ctx context.Context, a *asked) (err error) {
 	if err != nil {
 		return err
 	}
-	args := []string{"run", "--ledger-url=" + urls[0], "--scan-url=" + urls[1], "--scan-history=transactions", "--listen=", "--shape=" + string(ledger.ShapeLedgerEffects)}
+	args := []string{"run", "--ledger-url=" + urls[0], "--scan-url=" + urls[1], "--scan-history=transactions", "--listen=",
+		"--shape=" + string(ledger.ShapeLedgerEffects)}
 	for _, name := range sandbox.InterfaceNames() {
 		args = append(args, "--interfaces="+name)
 	}
@@ -134,11 +139,14 @@ func (h *harness) write(ctx context.Context, a *asked) (err error) {
 	return nil
 }
 
-// askSettings are those of the role of an analyst (docs/operations.md), without workers, whose processor time is nobody's.
-var askSettings = map[string]string{"jit": "off", "timezone": "UTC", "join_collapse_limit": "16", "default_transaction_read_only": "on",
+// askSettings are those of the role of an analyst (docs/operations.md), without workers, whose processor time is
+// nobody's.
+var askSettings = map[string]string{"jit": "off", "timezone": "UTC", "join_collapse_limit": "16",
+	"default_transaction_read_only":   "on",
 	"max_parallel_workers_per_gather": "0"}
 
-// sharedBuffers is the one setting of PostgreSQL's that is not its default, which is smaller than the database of anybody who asks much.
+// sharedBuffers is the one setting of PostgreSQL's that is not its default, which is smaller than the database of
+// anybody who asks much.
 const sharedBuffers = "2GB"
 
 // sql measures how long questions take.

@@ -25,7 +25,8 @@ type tailRate struct {
 	atLeast   time.Duration
 }
 
-// A minute at a low rate is too short to see what delays one update in a hundred: at 5/s 1,000 visible updates are needed.
+// A minute at a low rate is too short to see what delays one update in a hundred: at 5/s 1,000 visible updates are
+// needed.
 var tailRates = []tailRate{{1, 0}, {5, 220 * time.Second}, {10, 0}, {100, 0}, {1000, 0}, {3000, 0}}
 
 // followed is a ledger whose end is followed.
@@ -38,15 +39,18 @@ type followed struct {
 	p50       float64 // ms at most
 }
 
-// tail measures the time from an update's arrival at the participant until its row is visible, and the requests to an idle one.
+// tail measures the time from an update's arrival at the participant until its row is visible, and the requests to an
+// idle one.
 func (h *harness) tail(ctx context.Context) error {
-	return h.tailOf(ctx, followed{title: "Tail", server: serveGrowing, flags: []string{"--ledger-url="}, pair: h.db.pair, idle: 150, p50: 100})
+	return h.tailOf(ctx, followed{title: "Tail", server: serveGrowing, flags: []string{"--ledger-url="}, pair: h.db.pair,
+		idle: 150, p50: 100})
 }
 
 // networkTail measures the same of a network's updates. A Scan service has no request that waits for news.
 func (h *harness) networkTail(ctx context.Context) error {
-	return h.tailOf(ctx, followed{title: "Tail of a network", of: " of a network", server: serveScan, flags: []string{"--scan-history=updates", "--scan-url="},
-		pair: config.NetworkSchemas, idle: 60, p50: 150})
+	return h.tailOf(ctx, followed{title: "Tail of a network", of: " of a network", server: serveScan,
+		flags: []string{"--scan-history=updates", "--scan-url="},
+		pair:  config.NetworkSchemas, idle: 60, p50: 150})
 }
 
 func (h *harness) tailOf(ctx context.Context, of followed) (err error) {
@@ -69,19 +73,25 @@ func (h *harness) tailOf(ctx context.Context, of followed) (err error) {
 		}
 		p50, p99 := milliseconds(percentile(took, 50)), milliseconds(percentile(took, 99))
 		perSecond := float64(requests) / lasted.Seconds()
-		h.say("%.0f updates/s: p50 %.0f ms, p99 %.0f ms of %d, %.1f requests/s", rate.perSecond, p50, p99, len(took), perSecond)
-		table = append(table, cells(thousands(rate.perSecond), thousands(float64(len(took))), cell("%.0f", p50), cell("%.0f", p99),
+		h.say("%.0f updates/s: p50 %.0f ms, p99 %.0f ms of %d, %.1f requests/s", rate.perSecond, p50, p99, len(took),
+			perSecond)
+		table = append(table, cells(thousands(rate.perSecond), thousands(float64(len(took))), cell("%.0f", p50),
+			cell("%.0f", p99),
 			cell("%.0f", milliseconds(percentile(took, 100))), cell("%.1f", perSecond)))
-		what := fmt.Sprintf("from the server having an update%s to its row being visible, %s updates/s", of.of, thousands(rate.perSecond))
+		what := fmt.Sprintf("from the server having an update%s to its row being visible, %s updates/s", of.of,
+			thousands(rate.perSecond))
 		h.target(target{what: what + ": p50", measured: p50, wanted: of.p50, atMost: true, unit: "ms"})
 		if len(took) < 100 {
 			continue // its p99 would be the longest
 		}
 		h.target(target{what: what + ": p99", measured: p99, wanted: 250, atMost: true, unit: "ms"})
 	}
-	h.target(target{what: "requests a minute where the ledger" + of.of + " is idle", measured: asked, wanted: of.idle, atMost: true})
-	h.add(section{title: of.title, table: table, notes: []string{fmt.Sprintf("From when the server has an update until a reader in SQL sees "+
-		"it. Updates come independently of each other, for %v at each rate, and at 5 a second for long enough that there are 1,000; a reader looks "+
+	h.target(target{what: "requests a minute where the ledger" + of.of + " is idle", measured: asked, wanted: of.idle,
+		atMost: true})
+	h.add(section{title: of.title, table: table, notes: []string{fmt.Sprintf("From when the server has an update until "+
+		"a reader in SQL sees "+
+		"it. Updates come independently of each other, for %v at each rate, and at 5 a second for long enough that there "+
+		"are 1,000; a reader looks "+
 		"every %v. A ledger where nothing happens is asked %.0f times a minute.", h.TailTime, lookEvery, asked)}})
 	return nil
 }
@@ -159,9 +169,10 @@ func (f *follower) idle(ctx context.Context) (perMinute float64, err error) {
 	return float64(after.total()-before.total()) / idleFor.Minutes(), err
 }
 
-// measure lets the ledger grow for a while. It returns how long each update took to be visible, and the number of requests
-// meanwhile.
-func (f *follower) measure(ctx context.Context, perSecond float64, d time.Duration) (took []time.Duration, requests int64, err error) {
+// measure lets the ledger grow for a while. It returns how long each update took to be visible, and the number of
+// requests meanwhile.
+func (f *follower) measure(ctx context.Context, perSecond float64,
+	d time.Duration) (took []time.Duration, requests int64, err error) {
 	before, err := f.server.stats(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -185,7 +196,8 @@ func (f *follower) measure(ctx context.Context, perSecond float64, d time.Durati
 	if err != nil {
 		return nil, 0, err
 	}
-	stored, err := queryOne[int](ctx, f.h.db, "SELECT count(*) FROM "+f.of.pair.Tables+".updates WHERE ledger_offset BETWEEN $1 AND $2",
+	stored, err := queryOne[int](ctx, f.h.db, "SELECT count(*) FROM "+f.of.pair.Tables+".updates WHERE ledger_offset "+
+		"BETWEEN $1 AND $2",
 		arrived[0].Offset, arrived[len(arrived)-1].Offset)
 	if err != nil {
 		return nil, 0, err

@@ -1,6 +1,6 @@
-// Package brief lets tests try fewer inputs, and fewer rows of tables, in slow runs: with the race detector, which makes everything
-// five to ten times slower and finds nothing new in another input of the same goroutines, and with -short. `make thorough` tries all
-// of them.
+// Package brief lets tests try fewer inputs, and fewer rows of tables, in slow runs: with the race detector, which
+// makes everything five to ten times slower and finds nothing new in another input of the same goroutines, and with
+// -short. `make thorough` tries all of them.
 package brief
 
 import (
@@ -20,8 +20,8 @@ func Skip(t testing.TB) {
 	}
 }
 
-// Once skips with the race detector a test that is about what is stored, shown or written: what it runs at a time other tests run as well, with
-// the race detector. It is for tests for which that would only take longer.
+// Once skips with the race detector a test that is about what is stored, shown or written: what it runs at a time other
+// tests run as well, with the race detector. It is for tests for which that would only take longer.
 func Once(t testing.TB) {
 	t.Helper()
 	if Race {
@@ -29,7 +29,8 @@ func Once(t testing.TB) {
 	}
 }
 
-// Long skips with -short a test that takes long: why says what it waits for, or does so much of, after "it". A run without -short runs it, unless Once leaves it out.
+// Long skips with -short a test that takes long: why says what it waits for, or does so much of, after "it". A run
+// without -short runs it, unless Once leaves it out.
 func Long(t testing.TB, why string) {
 	t.Helper()
 	if testing.Short() {
@@ -37,13 +38,14 @@ func Long(t testing.TB, why string) {
 	}
 }
 
-// Sample skips in a brief run nineteen of twenty rows of a table of tests, each of which takes a database of its own. The first that
-// asks is never left out: it is another one each time where the table is a map, and the very one that -run names. With -count that is so the
-// first time only.
+// Sample skips in a brief run nineteen of twenty rows of a table of tests, each of which takes a database of its own.
+// The first that asks is never left out: it is another one each time where the table is a map, and the very one that
+// -run names. With -count that is so the first time only.
 func Sample(t testing.TB) {
 	t.Helper()
 	if Run() && rows.next(path.Dir(t.Name()))%20 > 0 {
-		t.Skip("left out with -short and with the race detector, as nineteen of twenty rows of a table are: `make thorough` runs all")
+		t.Skip("left out with -short and with the race detector, as nineteen of twenty rows of a table are: `make " +
+			"thorough` runs all")
 	}
 }
 

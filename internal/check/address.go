@@ -9,8 +9,8 @@ import (
 	"ledgerindexer/internal/access"
 )
 
-// address parses the URL of a server and reports what is wrong with its form. It never repeats a text that it can't parse,
-// because that may contain a password. ok is false if the URL can't be used.
+// address parses the URL of a server and reports what is wrong with its form. It never repeats a text that it can't
+// parse, because that may contain a password. ok is false if the URL can't be used.
 func address(s section, flag, text string) (u *url.URL, ok bool) {
 	const form = "https://host:port/prefix or http://host:port/prefix"
 	u, err := url.Parse(text)
@@ -22,15 +22,18 @@ func address(s section, flag, text string) (u *url.URL, ok bool) {
 	case err != nil:
 		s.problem("url", flag+" can't be read as a URL", "write "+form+"; "+access.Escaped)
 	case access.CutOff(u): // before anything that repeats a part of it
-		s.problem("url", flag+" has an @ behind its host, as where a password has a / in it", "write "+form+"; "+access.Escaped)
+		s.problem("url", flag+" has an @ behind its host, as where a password has a / in it", "write "+form+"; "+
+			access.Escaped)
 	case u.Scheme != "http" && u.Scheme != "https":
-		s.problem("url", flag+" has the scheme "+u.Scheme, "write "+form+": the indexer uses the API over HTTP, not gRPC or a web socket")
+		s.problem("url", flag+" has the scheme "+u.Scheme, "write "+form+": the indexer uses the API over HTTP, not gRPC "+
+			"or a web socket")
 	case u.Hostname() == "":
 		s.problem("url", flag+" names no host", "write "+form)
 	case !validPort(u.Port()):
 		s.problem("url", flag+" has the port "+u.Port(), "write "+form+" with a port from 1 to 65535")
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		s.problem("url", flag+" has a query or a fragment after the path", "write "+form+" and nothing after it; put a token into a file")
+		s.problem("url", flag+" has a query or a fragment after the path", "write "+form+" and nothing after it; put a "+
+			"token into a file")
 	default:
 		return u, true
 	}

@@ -1,6 +1,6 @@
-// Package check checks everything that the indexer depends on, step by step: the participant, the token, the scope and the
-// ledger's position, the Scan service, the database, the clocks. Each step reports what is right, what is wrong and what to
-// do. It only reads and changes nothing.
+// Package check checks everything that the indexer depends on, step by step: the participant, the token, the scope and
+// the ledger's position, the Scan service, the database, the clocks. Each step reports what is right, what is wrong and
+// what to do. It only reads and changes nothing.
 package check
 
 import (

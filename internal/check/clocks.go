@@ -27,7 +27,8 @@ func (c *checker) clockOf(of string, v *probe) {
 		return
 	}
 	middle := date.Add(time.Second / 2)
-	c.clocks = append(c.clocks, clock{of: of, ahead: middle.Sub(v.asked.Add(v.took / 2)), tolerance: v.took/2 + time.Second/2})
+	c.clocks = append(c.clocks, clock{of: of, ahead: middle.Sub(v.asked.Add(v.took / 2)),
+		tolerance: v.took/2 + time.Second/2})
 }
 
 func (c *checker) checkClocks() {
@@ -46,7 +47,8 @@ func (c *checker) checkClocks() {
 		case off <= clockGrave:
 			s.note(topic, "%s", text)
 		default:
-			s.warn(topic, text, "set the machines' clocks by NTP: otherwise the validity of tokens and certificates is misjudged, and lag is wrong")
+			s.warn(topic, text, "set the machines' clocks by NTP: otherwise the validity of tokens and certificates is "+
+				"misjudged, and lag is wrong")
 		}
 	}
 }

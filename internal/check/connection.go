@@ -107,12 +107,15 @@ func (c *checker) reportNoConnection(s section, e endpoint, v *probe) {
 	switch {
 	case errors.Is(v.err, syscall.ECONNREFUSED):
 		s.problem("connection", to+" refuses connections: nothing listens there",
-			"check the port in "+e.flag("url")+" and that the server runs; one that listens on 127.0.0.1 can't be reached from another machine or container")
+			"check the port in "+e.flag("url")+" and that the server runs; one that listens on 127.0.0.1 can't be reached "+
+				"from another machine or container")
 	case timedOut(v.err):
-		s.problem("connection", fmt.Sprintf("%s does not answer within %v: the host is away, or a firewall drops packets", to, c.timeout),
+		s.problem("connection", fmt.Sprintf("%s does not answer within %v: the host is away, or a firewall drops packets", to,
+			c.timeout),
 			"check host and port in "+e.flag("url")+", and the firewalls and network policies between here and there")
 	default:
-		s.problem("connection", fmt.Sprintf("no connection to %s: %s", to, cause(v.err, c.timeout)), "check host and port in "+e.flag("url"))
+		s.problem("connection", fmt.Sprintf("no connection to %s: %s", to, cause(v.err, c.timeout)),
+			"check host and port in "+e.flag("url"))
 	}
 }
 
@@ -131,13 +134,15 @@ func (c *checker) reportCertificate(s section, e endpoint, v *probe) {
 		}
 	}
 	if left := time.Until(certificate.NotAfter); left < certificateSoon {
-		s.warn("tls", fmt.Sprintf("%s, in %s", text, span(left)), "see that the server's certificate is renewed in time: with an expired one the indexer waits")
+		s.warn("tls", fmt.Sprintf("%s, in %s", text, span(left)), "see that the server's certificate is renewed in time: "+
+			"with an expired one the indexer waits")
 		return
 	}
 	s.ok("tls", "%s", text)
 }
 
-// reportOwnCertificate reports how long the client's certificate is valid. Whether the server accepts it comes later, if it requests one.
+// reportOwnCertificate reports how long the client's certificate is valid. Whether the server accepts it comes later,
+// if it requests one.
 func reportOwnCertificate(s section, e endpoint) {
 	own, err := e.credentials.TLS().GetClientCertificate(nil)
 	if err != nil { // it could just be read
@@ -145,12 +150,14 @@ func reportOwnCertificate(s section, e endpoint) {
 		return
 	}
 	text := fmt.Sprintf("the client's own, %s: %s", e.access.CertFile, describe(own.Leaf))
-	do := "put a new one into " + e.flag("cert-file") + " and " + e.flag("key-file") + "; they are read again for each connection, so nothing has to be restarted"
+	do := "put a new one into " + e.flag("cert-file") + " and " + e.flag("key-file") + "; they are read again for each " +
+		"connection, so nothing has to be restarted"
 	switch now := time.Now(); {
 	case now.After(own.Leaf.NotAfter):
 		s.warn("certificate", fmt.Sprintf("%s; it expired %s ago", text, span(now.Sub(own.Leaf.NotAfter))), do)
 	case now.Before(own.Leaf.NotBefore):
-		s.warn("certificate", text+"; it is not valid yet: this machine's clock says "+now.UTC().Format(time.RFC3339), "set this machine's clock, or "+do)
+		s.warn("certificate", text+"; it is not valid yet: this machine's clock says "+now.UTC().Format(time.RFC3339),
+			"set this machine's clock, or "+do)
 	case own.Leaf.NotAfter.Sub(now) < certificateSoon:
 		s.warn("certificate", fmt.Sprintf("%s; it expires in %s", text, span(own.Leaf.NotAfter.Sub(now))), do)
 	default:
@@ -161,7 +168,8 @@ func reportOwnCertificate(s section, e endpoint) {
 // describe describes a certificate: subject, issuer and validity.
 func describe(c *x509.Certificate) string {
 	return fmt.Sprintf("certificate of %s, signed by %s, valid from %s to %s",
-		named(c.Subject.String()), named(c.Issuer.String()), c.NotBefore.UTC().Format(time.DateOnly), c.NotAfter.UTC().Format(time.DateOnly))
+		named(c.Subject.String()), named(c.Issuer.String()), c.NotBefore.UTC().Format(time.DateOnly),
+		c.NotAfter.UTC().Format(time.DateOnly))
 }
 
 func named(dn string) string {
@@ -247,7 +255,8 @@ func (c *checker) reportNoAnswer(ctx context.Context, s section, e endpoint, v *
 	switch {
 	case c.reportTLS(s, e, v): // with TLS 1.3 the server checks a client certificate after the handshake
 	case timedOut(v.err):
-		s.problem("answer", fmt.Sprintf("%s accepts the connection and does not answer within %v", hostPort(e.url), c.timeout),
+		s.problem("answer", fmt.Sprintf("%s accepts the connection and does not answer within %v", hostPort(e.url),
+			c.timeout),
 			"check the port in "+e.flag("url")+"; if it is right, see whether the server is overloaded or hangs")
 	case strings.Contains(text, `malformed HTTP response "\x00\x00`):
 		s.problem("answer", hostPort(e.url)+" speaks HTTP/2 without being asked, as a gRPC port does",
@@ -255,7 +264,8 @@ func (c *checker) reportNoAnswer(ctx context.Context, s section, e endpoint, v *
 	case e.url.Scheme == "http" && v.proxy == nil && c.speaksTLS(ctx, e.url):
 		c.reportTLSExpected(s, e)
 	default:
-		s.problem("answer", fmt.Sprintf("%s accepts the connection and sends no HTTP answer: %s", hostPort(e.url), cause(v.err, c.timeout)),
+		s.problem("answer", fmt.Sprintf("%s accepts the connection and sends no HTTP answer: %s", hostPort(e.url),
+			cause(v.err, c.timeout)),
 			"check the port in "+e.flag("url")+": is it that of "+e.name+"?")
 	}
 }
@@ -263,11 +273,13 @@ func (c *checker) reportNoAnswer(ctx context.Context, s section, e endpoint, v *
 // reportDetour reports an answer that is certainly not the server's own, and returns whether it is one.
 func (c *checker) reportDetour(s section, e endpoint, v *probe) bool {
 	switch {
-	case v.status == http.StatusBadRequest && e.url.Scheme == "http" && strings.Contains(v.body, "HTTPS"): // the text of several servers
+	// the text of several servers
+	case v.status == http.StatusBadRequest && e.url.Scheme == "http" && strings.Contains(v.body, "HTTPS"):
 		c.reportTLSExpected(s, e)
 	case v.status >= 300 && v.status < 400:
 		reportRedirect(s, e, v)
-	case v.status == http.StatusBadGateway, v.status == http.StatusServiceUnavailable, v.status == http.StatusGatewayTimeout:
+	case v.status == http.StatusBadGateway, v.status == http.StatusServiceUnavailable,
+		v.status == http.StatusGatewayTimeout:
 		s.problem("answer", fmt.Sprintf("the answer is %s: %q", statusText(v.status), head(v.body, 120)),
 			"see whether the server behind it runs and is ready; the answer may be that of a proxy before it")
 	default:
@@ -284,7 +296,8 @@ func reportRedirect(s section, e endpoint, v *probe) {
 		return
 	}
 	to.RawQuery, to.Fragment, to.User = "", "", nil // they may contain secrets
-	do := "set " + e.flag("url") + " to the server itself: redirects are not followed, because a POST would lose its body and the token would go elsewhere"
+	do := "set " + e.flag("url") + " to the server itself: redirects are not followed, because a POST would lose its " +
+		"body and the token would go elsewhere"
 	if to.Scheme != e.url.Scheme && to.Hostname() == e.url.Hostname() {
 		do = "use " + to.Scheme + ":// in " + e.flag("url")
 	}

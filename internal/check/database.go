@@ -27,7 +27,8 @@ type storedState struct {
 func (c *checker) checkDatabase(ctx context.Context) {
 	s := c.section(GroupDatabase)
 	if c.cfg.DatabaseURL == "" {
-		s.note("url", "not configured: give --database-url postgres://user@host/name, or INDEXER_DATABASE_URL with a password in it")
+		s.note("url", "not configured: give --database-url postgres://user@host/name, or INDEXER_DATABASE_URL with a "+
+			"password in it")
 		return
 	}
 	if err := config.CheckDatabaseURL(c.cfg.DatabaseURL); err != nil {
@@ -36,7 +37,8 @@ func (c *checker) checkDatabase(ctx context.Context) {
 	}
 	db, err := store.Open(store.Config{URL: c.cfg.DatabaseURL, Schemas: c.cfg.Schemas})
 	if err != nil { // its text may contain a password
-		s.problem("url", "--database-url can't be understood", "write postgres://user@host:port/database, or keywords and values as libpq takes them")
+		s.problem("url", "--database-url can't be understood", "write postgres://user@host:port/database, or keywords and "+
+			"values as libpq takes them")
 		return
 	}
 	defer db.Close()
@@ -83,7 +85,8 @@ func (c *checker) reportNoDatabase(s section, db *store.Store, err error) {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT):
 		do = "check host and port in --database-url, that PostgreSQL runs, and that it listens there (listen_addresses)"
 	case errors.As(err, &verify), errors.As(err, &unknown), strings.Contains(err.Error(), "x509"):
-		do = "give the PEM of the authority that signs the server's certificate with sslrootcert in --database-url, and a host that the certificate is for"
+		do = "give the PEM of the authority that signs the server's certificate with sslrootcert in --database-url, and a " +
+			"host that the certificate is for"
 	case strings.Contains(err.Error(), "server refused TLS connection"):
 		do = "switch ssl on in the server, or, on a private network, use sslmode=disable in --database-url"
 	case timedOut(err):
@@ -99,11 +102,13 @@ func (c *checker) refusalAdvice(refusal *pgconn.PgError) string {
 	case "28P01":
 		return "correct the password: in INDEXER_DATABASE_URL, PGPASSWORD or a pgpass file"
 	case "28000":
-		return "let the user in with a line in pg_hba.conf (it names host, database and user), and see that the role exists and has LOGIN"
+		return "let the user in with a line in pg_hba.conf (it names host, database and user), and see that the role " +
+			"exists and has LOGIN"
 	case "3D000":
 		return "create the database: CREATE DATABASE name OWNER user ENCODING 'UTF8' TEMPLATE template0"
 	case "53300":
-		return fmt.Sprintf("raise max_connections, or the role's or database's CONNECTION LIMIT: a process holds up to %d", c.connections())
+		return fmt.Sprintf("raise max_connections, or the role's or database's CONNECTION LIMIT: a process holds up to %d",
+			c.connections())
 	case "57P03":
 		return "wait until the server has started or recovered, and check again"
 	case "42501":
@@ -113,7 +118,8 @@ func (c *checker) refusalAdvice(refusal *pgconn.PgError) string {
 }
 
 // checkDatabaseServer checks all that does not need our schema. ok is false if nothing can be read at all.
-func (c *checker) checkDatabaseServer(ctx context.Context, s section, db *store.Store, inspector *store.Inspector) (store.ServerFacts, bool) {
+func (c *checker) checkDatabaseServer(ctx context.Context, s section, db *store.Store,
+	inspector *store.Inspector) (store.ServerFacts, bool) {
 	within, cancel := c.step(ctx)
 	defer cancel()
 	server, err := inspector.Server(within)
@@ -133,21 +139,25 @@ func (c *checker) checkDatabaseServer(ctx context.Context, s section, db *store.
 	if server.Encoding != "UTF8" {
 		s.problem("encoding", "the database has the encoding "+server.Encoding,
 			"make another one, with the encoding UTF8",
-			"CREATE DATABASE "+sqlName(server.Database+"_utf8")+" OWNER "+sqlName(server.User)+" ENCODING 'UTF8' TEMPLATE template0;")
+			"CREATE DATABASE "+sqlName(server.Database+"_utf8")+" OWNER "+sqlName(server.User)+
+				" ENCODING 'UTF8' TEMPLATE template0;")
 	} else {
 		s.ok("encoding", "UTF8")
 	}
 	switch {
 	case server.InRecovery:
-		s.problem("writable", "the server is a standby, which can't be written", "connect to the primary (target_session_attrs=read-write in --database-url finds it among several hosts)")
+		s.problem("writable", "the server is a standby, which can't be written", "connect to the primary "+
+			"(target_session_attrs=read-write in --database-url finds it among several hosts)")
 	case server.ReadOnly:
-		s.problem("writable", "transactions of this user are read-only: default_transaction_read_only is on ("+server.Settings["default_transaction_read_only"].Source+")",
+		s.problem("writable", "transactions of this user are read-only: default_transaction_read_only is on ("+
+			server.Settings["default_transaction_read_only"].Source+")",
 			"switch it off where it is set", "ALTER ROLE "+sqlName(server.User)+" SET default_transaction_read_only = off;")
 	default:
 		s.ok("writable", "it takes writes")
 	}
 	if need := c.connections(); server.FreeConnections < need {
-		s.warn("connections", fmt.Sprintf("%d more can be made, and a process needs up to %d", max(0, server.FreeConnections), need),
+		s.warn("connections", fmt.Sprintf("%d more can be made, and a process needs up to %d", max(0, server.FreeConnections),
+			need),
 			"raise max_connections, or the role's or database's CONNECTION LIMIT, before you start another process")
 	} else {
 		s.ok("connections", "%d more can be made; a process needs up to %d", server.FreeConnections, need)
@@ -166,7 +176,8 @@ func (c *checker) connections() int {
 		streams++
 	}
 	if c.cfg.ScanURL != "" && c.cfg.ScanHistory.Updates() {
-		return store.Connections(streams) + store.Connections(2) // the network's pair of schemas has a pool of its own, and two leaders
+		// the network's pair of schemas has a pool of its own, and two leaders
+		return store.Connections(streams) + store.Connections(2)
 	}
 	return store.Connections(max(1, streams))
 }
@@ -180,7 +191,8 @@ func (c *checker) reportTransport(s section, t store.Transport) {
 	case t.Local:
 		s.ok("tls", "none, and none is needed: the server is on this machine")
 	default:
-		s.warn("tls", "the connection is not encrypted", "use sslmode=verify-full (with sslrootcert) in --database-url, unless the network is a private one")
+		s.warn("tls", "the connection is not encrypted", "use sslmode=verify-full (with sslrootcert) in --database-url, "+
+			"unless the network is a private one")
 	}
 }
 

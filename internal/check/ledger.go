@@ -98,8 +98,8 @@ func (c *checker) prepareTLS(s section, e *endpoint, url string) bool {
 	return true
 }
 
-// usableAnswer checks the answer to the first request, which had no token. It returns false if other requests would fail
-// the same way.
+// usableAnswer checks the answer to the first request, which had no token. It returns false if other requests would
+// fail the same way.
 func (c *checker) usableAnswer(ctx context.Context, s section, e endpoint, v *probe) bool {
 	switch {
 	case c.reportDetour(s, e, v):
@@ -126,7 +126,8 @@ func (c *checker) reportNoAPI(ctx context.Context, s section, e endpoint, what s
 		return
 	}
 	s.problem("answer", fmt.Sprintf("%s: there is no JSON Ledger API at %s", what, shown(e.url)),
-		"check host and port; where the API has a path prefix (participant: http-ledger-api.path-prefix; a proxy: its own), write it after the port in "+e.flag("url"))
+		"check host and port; where the API has a path prefix (participant: http-ledger-api.path-prefix; a proxy: its "+
+			"own), write it after the port in "+e.flag("url"))
 }
 
 // elsewhere tries likely URLs of the API; it returns "" if it is at none of them.
@@ -143,7 +144,8 @@ func (c *checker) elsewhere(ctx context.Context, e endpoint) string {
 	return ""
 }
 
-// likelyPrefixes returns path prefixes to try: the path without the API's own part, none, and those that proxies often use.
+// likelyPrefixes returns path prefixes to try: the path without the API's own part, none, and those that proxies often
+// use.
 func likelyPrefixes(path string) []string {
 	var list []string
 	if before, _, found := strings.Cut(path+"/", "/v2/"); found {
@@ -194,7 +196,8 @@ func (c *checker) survey(ctx context.Context) {
 
 func (l *ledgerState) offers() []participant.Offer {
 	s := l.survey
-	return []participant.Offer{s.UpdatesPage, s.Updates, s.UpdatesFlats, s.SnapshotPage, s.Snapshot, s.LedgerEnd, s.PrunedOffsets,
+	return []participant.Offer{s.UpdatesPage, s.Updates, s.UpdatesFlats, s.SnapshotPage, s.Snapshot, s.LedgerEnd,
+		s.PrunedOffsets,
 		s.ContractByID, s.VettedPackages}
 }
 
@@ -202,16 +205,19 @@ func (l *ledgerState) offers() []participant.Offer {
 func (c *checker) reportServer(ctx context.Context) bool {
 	s, l := c.section(GroupLedger), &c.ledger
 	l.reported = true
-	offered := func(o participant.Offer) bool { return o.There() || o.Presence == participant.Refused } // tryRead reports refusals
+	// tryRead reports refusals
+	offered := func(o participant.Offer) bool { return o.There() || o.Presence == participant.Refused }
 	if !offered(l.survey.Updates) && !offered(l.survey.UpdatesFlats) {
 		l.because = "the server offers no update stream"
 		for _, o := range l.offers() {
 			if o.Presence == participant.Unknown {
-				s.problem("answer", fmt.Sprintf("the server's operations are not known: %v", o.Err), "see whether the server is overloaded or starting, and check again")
+				s.problem("answer", fmt.Sprintf("the server's operations are not known: %v", o.Err), "see whether the server is "+
+					"overloaded or starting, and check again")
 				return false
 			}
 		}
-		c.reportNoAPI(ctx, s, l.endpoint, fmt.Sprintf("the server answers, and has no update stream (%s for %s)", statusText(l.probed.status), pathVersion))
+		c.reportNoAPI(ctx, s, l.endpoint, fmt.Sprintf("the server answers, and has no update stream (%s for %s)",
+			statusText(l.probed.status), pathVersion))
 		return false
 	}
 	c.reportVersion(s)
@@ -234,12 +240,15 @@ func (c *checker) reportVersion(s section) {
 	case !ok:
 		s.note("version", "release %s, which is not understood", head(l.version, 40))
 	case major < 3 || major == 3 && minor < 3:
-		s.problem("version", "release "+l.version+" is older than those supported (3.4 to 3.6)", "read from a participant of release 3.4 or later")
+		s.problem("version", "release "+l.version+" is older than those supported (3.4 to 3.6)", "read from a participant "+
+			"of release 3.4 or later")
 	case major == 3 && minor == 3 && c.cfg.Scope.Shape == ledger.ShapeLedgerEffects:
-		s.problem("version", "release "+l.version+" does not say which of the contracts it shows with --shape ledger-effects are active",
+		s.problem("version", "release "+l.version+" does not say which of the contracts it shows with --shape "+
+			"ledger-effects are active",
 			"use --shape acs-delta, or a participant of release 3.4 or later")
 	case major == 3 && minor == 3:
-		s.warn("version", "release "+l.version+" is older than those tested (3.4 to 3.6)", "prefer a participant of release 3.4 or later")
+		s.warn("version", "release "+l.version+" is older than those tested (3.4 to 3.6)", "prefer a participant of "+
+			"release 3.4 or later")
 	case major > 3 || minor > 6:
 		s.warn("version", "release "+l.version+" is newer than those known (3.4 to 3.6)",
 			"look for a newer release of the indexer; this one stores unknown kinds raw, and stops at JSON that it can't understand")
@@ -271,7 +280,8 @@ func (c *checker) reportOffers(s section) {
 	case pages.Presence == participant.Unknown:
 		unclear(s, "updates", "whether updates come in pages", pages)
 	default:
-		s.note("updates", "in lists of up to 200 from %s: the server has no pages (3.5 and later do), so catching up takes more requests", tail.Path)
+		s.note("updates", "in lists of up to 200 from %s: the server has no pages (3.5 and later do), so catching up takes "+
+			"more requests", tail.Path)
 	}
 	for _, missing := range []struct {
 		offer  participant.Offer
@@ -316,17 +326,20 @@ func (c *checker) reportSnapshot(ctx context.Context) {
 	if pages.Err != nil {
 		also = "; " + pages.Err.Error()
 	}
-	const without = "with 200 contracts or more a backfill needs http-list-max-elements-limit raised, or --templates; and it needs more " +
-		"updates than contracts, to be certain that the list was not cut"
+	const without = "with 200 contracts or more a backfill needs http-list-max-elements-limit raised, or --templates; " +
+		"and it needs more updates than contracts, to be certain that the list was not cut"
 	switch tokens, unknown := c.listTokens(ctx); {
 	case unknown != "":
-		s.note("snapshot", "in lists from %s; whether they have continuation tokens is not known: %s. Releases from 3.5 on give them; without, %s%s",
+		s.note("snapshot", "in lists from %s; whether they have continuation tokens is not known: %s. Releases from 3.5 on "+
+			"give them; without, %s%s",
 			lists.Path, unknown, without, also)
 	case tokens:
-		s.ok("snapshot", "in lists of up to 200 from %s, with continuation tokens; an interrupted backfill continues where it stopped%s",
+		s.ok("snapshot", "in lists of up to 200 from %s, with continuation tokens; an interrupted backfill continues where "+
+			"it stopped%s",
 			lists.Path, also)
 	default:
-		s.note("snapshot", "in one answer from %s, without continuation tokens (3.5 and later have them): %s%s", lists.Path, without, also)
+		s.note("snapshot", "in one answer from %s, without continuation tokens (3.5 and later have them): %s%s", lists.Path,
+			without, also)
 	}
 }
 
@@ -346,14 +359,16 @@ func (c *checker) listTokens(ctx context.Context) (has bool, unknown string) {
 	case err != nil:
 		return false, err.Error()
 	case !known:
-		return false, fmt.Sprintf("at the ledger's end %d no contract of what is to be read is active, and an empty list shows nothing", *l.end)
+		return false, fmt.Sprintf("at the ledger's end %d no contract of what is to be read is active, and an empty list "+
+			"shows nothing", *l.end)
 	}
 	return has, ""
 }
 
 // unclear warns of an operation that may exist or not.
 func unclear(s section, topic, what string, o participant.Offer) {
-	s.warn(topic, fmt.Sprintf("%s is not known: %v", what, o.Err), "see whether the server is overloaded or starting, and check again")
+	s.warn(topic, fmt.Sprintf("%s is not known: %v", what, o.Err), "see whether the server is overloaded or starting, "+
+		"and check again")
 }
 
 // reportReady checks the participant's own readiness, if it reports that.
@@ -366,7 +381,8 @@ func (c *checker) reportReady(ctx context.Context, s section) {
 	case v.status == http.StatusOK:
 		s.ok("ready", "the participant says that it is ready")
 	case v.status == http.StatusServiceUnavailable:
-		s.warn("ready", fmt.Sprintf("the participant says that it is not ready: %q", head(v.body, 200)), "see what it waits for; the indexer waits with it")
+		s.warn("ready", fmt.Sprintf("the participant says that it is not ready: %q", head(v.body, 200)),
+			"see what it waits for; the indexer waits with it")
 	}
 }
 

@@ -18,7 +18,8 @@ func (c *checker) proposeNext() {
 	}
 	run := command("indexer run", c.cfg.Args)
 	if c.scan.without && !c.cfg.ScanHistory.Updates() {
-		run = command("indexer run", slices.DeleteFunc(slices.Clone(c.cfg.Args), func(arg string) bool { return strings.HasPrefix(arg, "--scan-") }))
+		run = command("indexer run", slices.DeleteFunc(slices.Clone(c.cfg.Args),
+			func(arg string) bool { return strings.HasPrefix(arg, "--scan-") }))
 	}
 	pruned := c.ledger.pruned != nil && *c.ledger.pruned > 0 && c.cfg.Start == ingest.Start{}
 	switch {

@@ -49,25 +49,30 @@ func (c *checker) checkPruned(ctx context.Context, s section) {
 		s.warn("pruned", "whether the ledger is pruned is not known: "+what, do)
 	case pruned > 0:
 		l.pruned = &pruned
-		s.note("pruned", "up to offset %d: what happened before can't be had from this participant, so an empty database begins with a backfill", pruned)
+		s.note("pruned", "up to offset %d: what happened before can't be had from this participant, so an empty database "+
+			"begins with a backfill", pruned)
 	default:
 		l.pruned = &pruned
-		s.ok("pruned", "nothing: an empty database begins with the ledger's first update, or by a backfill with the contracts active now")
+		s.ok("pruned", "nothing: an empty database begins with the ledger's first update, or by a backfill with the "+
+			"contracts active now")
 	}
 }
 
 // checkStart checks where a daemon would begin, which matters only if nothing is stored.
 func (c *checker) checkStart() {
 	l, s := &c.ledger, c.section(GroupPosition)
-	if c.cfg.Start == (ingest.Start{}) || c.cfg.LedgerURL == "" || c.stored.contents.Started || c.stored.contents.Snapshot != nil {
+	if c.cfg.Start == (ingest.Start{}) || c.cfg.LedgerURL == "" || c.stored.contents.Started ||
+		c.stored.contents.Snapshot != nil {
 		return
 	}
 	at, fixed := c.cfg.Start.Offset()
 	switch {
 	case !fixed && l.endless:
-		s.problem("start", "the server does not return the ledger end, so `indexer run` can't begin there", "give the offset to start at with --start")
+		s.problem("start", "the server does not return the ledger end, so `indexer run` can't begin there",
+			"give the offset to start at with --start")
 	case l.end != nil && at > *l.end:
-		s.problem("start", fmt.Sprintf("offset %d is above the ledger's end %d", at, *l.end), "give --start an offset up to the ledger's end")
+		s.problem("start", fmt.Sprintf("offset %d is above the ledger's end %d", at, *l.end), "give --start an offset up "+
+			"to the ledger's end")
 	case fixed && l.pruned != nil && at < *l.pruned:
 		s.problem("start", fmt.Sprintf("offset %d is below %d, up to which the participant is pruned", at, *l.pruned),
 			"give --start an offset from the pruned one on, or begin with a `backfill`")
@@ -84,7 +89,8 @@ func (c *checker) checkSynchronizers(ctx context.Context, s section) {
 	case err != nil:
 		s.note("synchronizers", "they can't be listed: %v", err)
 	case len(ids) == 0:
-		s.warn("synchronizers", "the participant is connected to none", "connect it: until then nothing new happens on its ledger")
+		s.warn("synchronizers", "the participant is connected to none",
+			"connect it: until then nothing new happens on its ledger")
 	default:
 		s.ok("synchronizers", "%s", some(ids))
 	}

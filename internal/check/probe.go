@@ -32,7 +32,8 @@ const (
 // probedBody is how much of an answer is read, in bytes.
 const probedBody = 64 << 10
 
-// probe is one GET request without a token over a connection of its own, and how far it got. It connects as the clients do.
+// probe is one GET request without a token over a connection of its own, and how far it got. It connects as the clients
+// do.
 type probe struct {
 	url   *url.URL
 	proxy *url.URL // nil: none
@@ -56,7 +57,8 @@ type probe struct {
 func send(ctx context.Context, u *url.URL, config *tls.Config) *probe {
 	v := &probe{url: u}
 	w := &watcher{probe: v}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: w.watched(config), DisableKeepAlives: true}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: w.watched(config),
+		DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, w.trace()), http.MethodGet, shown(u), nil)
 	if err != nil {
@@ -66,7 +68,8 @@ func send(ctx context.Context, u *url.URL, config *tls.Config) *probe {
 	request.Header.Set("Accept", "application/json, text/plain;q=0.5") // /readyz is text, and 406 for JSON alone
 	request.Header.Set("User-Agent", "ledgerindexer")
 	if v.proxy, err = http.ProxyFromEnvironment(request); err != nil || v.proxy != nil && access.CutOff(v.proxy) {
-		v.proxy, v.step, v.err = nil, stepProxy, errors.New("the environment names it in a way that can't be used; "+access.Escaped)
+		v.proxy, v.step, v.err = nil, stepProxy, errors.New("the environment names it in a way that can't be used; "+
+			access.Escaped)
 		return v
 	}
 	v.asked = time.Now()
@@ -171,5 +174,6 @@ func timedOut(err error) bool {
 
 func (v *probe) isHTML() bool {
 	return strings.Contains(strings.ToLower(v.header.Get("Content-Type")), "html") ||
-		strings.HasPrefix(strings.ToLower(strings.TrimSpace(v.body)), "<!doctype html") || strings.HasPrefix(strings.TrimSpace(v.body), "<html")
+		strings.HasPrefix(strings.ToLower(strings.TrimSpace(v.body)), "<!doctype html") ||
+		strings.HasPrefix(strings.TrimSpace(v.body), "<html")
 }

@@ -19,8 +19,8 @@ import (
 // newestRecords is how many of the newest records of the transaction history are read.
 const newestRecords = 100
 
-// chooseHistory finds out what a daemon would read of the Scan service, where the flags leave that open. A database or a service that does
-// not say counts as one without either; of these the daemon's first choice is checked.
+// chooseHistory finds out what a daemon would read of the Scan service, where the flags leave that open. A database or
+// a service that does not say counts as one without either; of these the daemon's first choice is checked.
 func (c *checker) chooseHistory(ctx context.Context, s section, client *scan.Client) {
 	within, cancel := c.step(ctx)
 	defer cancel()
@@ -28,7 +28,8 @@ func (c *checker) chooseHistory(ctx context.Context, s section, client *scan.Cli
 		c.cfg.ScanHistory = config.ScanUpdates
 		return
 	}
-	read, because, _ := config.Choose(c.begun(within), func() (config.Histories, error) { // an error of the service is reported with it
+	// an error of the service is reported with it
+	read, because, _ := config.Choose(c.begun(within), func() (config.Histories, error) {
 		services := []*scan.Client{client}
 		for _, url := range c.cfg.OtherScans {
 			if other, err := scan.New(scan.Config{URL: url, Access: c.cfg.ScanAccess}); err == nil { // else it is reported below
@@ -72,10 +73,12 @@ func (c *checker) checkScan(ctx context.Context) {
 	s := c.section(GroupScan)
 	switch {
 	case c.cfg.ScanURL == "" && c.cfg.LedgerURL == "":
-		s.problem("url", "not configured, and neither is --ledger-url: there is nothing to read", "give --ledger-url, --scan-url or both")
+		s.problem("url", "not configured, and neither is --ledger-url: there is nothing to read", "give --ledger-url, "+
+			"--scan-url or both")
 		return
 	case c.cfg.ScanURL == "":
-		s.note("url", "not configured: give --scan-url for the updates of the network, or its transaction history, such as https://scan.example.com/api/scan")
+		s.note("url", "not configured: give --scan-url for the updates of the network, or its transaction history, such as "+
+			"https://scan.example.com/api/scan")
 		return
 	}
 	u, ok := address(s, "--scan-url", c.cfg.ScanURL)
@@ -118,10 +121,12 @@ func (c *checker) checkScan(ctx context.Context) {
 // checkOtherScans looks for the newest update of each further service, which has to be of the same network.
 func (c *checker) checkOtherScans(ctx context.Context, s section) {
 	if all := 1 + len(c.cfg.OtherScans); c.cfg.ScanAgree < 0 || c.cfg.ScanAgree > all {
-		s.problem("agree", fmt.Sprintf("--scan-agree=%d, and --scan-url names %d", c.cfg.ScanAgree, all), "give --scan-agree at most as many as there are services")
+		s.problem("agree", fmt.Sprintf("--scan-agree=%d, and --scan-url names %d", c.cfg.ScanAgree, all),
+			"give --scan-agree at most as many as there are services")
 	}
 	if len(c.cfg.OtherScans) > 0 && !c.cfg.ScanHistory.Updates() {
-		s.note("url", "the transaction history is read from the first --scan-url only; --scan-history=updates reads from all of them")
+		s.note("url", "the transaction history is read from the first --scan-url only; --scan-history=updates reads from "+
+			"all of them")
 		return
 	}
 	for _, url := range c.cfg.OtherScans {
@@ -139,7 +144,8 @@ func (c *checker) checkOtherScans(ctx context.Context, s section) {
 			what, do := explainedScan(err)
 			s.problem("url", fmt.Sprintf("of the services, %s: %s", url, what), do)
 		case service.NetworkID != c.scan.networkID:
-			s.problem("networks", fmt.Sprintf("%s is of the network of %s, and the first --scan-url of that of %s", url, service.NetworkID, c.scan.networkID), "give --scan-url the services of one network only")
+			s.problem("networks", fmt.Sprintf("%s is of the network of %s, and the first --scan-url of that of %s", url,
+				service.NetworkID, c.scan.networkID), "give --scan-url the services of one network only")
 		default:
 			s.ok("url", "%s, release %s", url, head(service.Release, 40))
 			c.askForUpdates(ctx, s, client, service.Backfilling)
@@ -165,7 +171,8 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, v *probe, 
 	var refused *scan.Error
 	switch {
 	case errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden):
-		do := "give the token that the proxy before the service wants with --scan-token-file or --scan-oauth-token-url; a Scan itself wants none"
+		do := "give the token that the proxy before the service wants with --scan-token-file or --scan-oauth-token-url; a " +
+			"Scan itself wants none"
 		if e.tokenConfigured() {
 			do = "see that the token is one that the proxy before the service accepts; a Scan itself wants none"
 		}
@@ -174,7 +181,8 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, v *probe, 
 	case serviceErr != nil:
 		what, do := explainedScan(serviceErr)
 		s.problem("version", what, do)
-	case service.Release == "" && (errors.Is(err, ledger.ErrNotOffered) || service.NetworkID == "" && c.cfg.ScanHistory == config.ScanUpdates):
+	case service.Release == "" && (errors.Is(err, ledger.ErrNotOffered) || service.NetworkID == "" &&
+		c.cfg.ScanHistory == config.ScanUpdates):
 		c.reportNoScan(ctx, s, e, v)
 		return
 	default:
@@ -198,14 +206,16 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, v *probe, 
 	}
 }
 
-// askForUpdates looks for the newest update of the network. A service that is backfilling its history serves none until that is complete.
+// askForUpdates looks for the newest update of the network. A service that is backfilling its history serves none until
+// that is complete.
 func (c *checker) askForUpdates(ctx context.Context, s section, client *scan.Client, backfilling bool) {
 	within, cancel := c.step(ctx)
 	defer cancel()
 	end, err := scan.NewUpdates(client).LedgerEnd(within)
 	switch _, recordTime := end.NetworkPosition(); {
 	case errors.Is(err, ledger.ErrNotOffered):
-		s.problem("updates", "this Scan does not serve the updates of its network (POST /v2/updates)", "give a Scan of Splice 0.4.2 or later")
+		s.problem("updates", "this Scan does not serve the updates of its network (POST /v2/updates)",
+			"give a Scan of Splice 0.4.2 or later")
 	case backfilling && err != nil && !ingest.Lasting(err):
 		s.note("updates", "not served before the service's history is complete: %v", err)
 		c.scan.reads = true
@@ -235,15 +245,18 @@ func reportService(s section, service ledger.TransactionsService) {
 		s.ok("network", "%s", service.NetworkID)
 	}
 	if service.Backfilling {
-		s.note("backfilling", "the service is still completing its history: `indexer run` waits until it has, however long that takes; the participant's updates do not wait for it")
+		s.note("backfilling", "the service is still completing its history: `indexer run` waits until it has, however long "+
+			"that takes; the participant's updates do not wait for it")
 	}
 }
 
-// reportNoHistory reports a Scan of Splice 0.7 or later. If there is something else to read, the indexer runs without it.
+// reportNoHistory reports a Scan of Splice 0.7 or later. If there is something else to read, the indexer runs without
+// it.
 func (c *checker) reportNoHistory(s section) {
 	const (
 		what = "this Scan has no transaction history (POST /v0/transactions): it is gone from Splice 0.7 on"
-		do   = "read the updates of the network instead, with --scan-history=updates, or leave --scan-url out, or give a Scan of Splice 0.6 or earlier; for holdings see ledger.holdings"
+		do   = "read the updates of the network instead, with --scan-history=updates, or leave --scan-url out, or give a " +
+			"Scan of Splice 0.6 or earlier; for holdings see ledger.holdings"
 	)
 	if c.cfg.LedgerURL == "" && !c.cfg.ScanHistory.Updates() {
 		s.problem("transactions", what, do)
@@ -261,7 +274,8 @@ func explainedScan(err error) (what, do string) {
 	}
 	switch answer.Status {
 	case http.StatusTooManyRequests:
-		do = "wait a while, and check again; the indexer waits too. If it lasts, ask the operator of the service how many requests it allows"
+		do = "wait a while, and check again; the indexer waits too. If it lasts, ask the operator of the service how many " +
+			"requests it allows"
 	case http.StatusOK:
 		do = "check --scan-url: the answer is not that of a Scan service"
 	}
@@ -286,7 +300,8 @@ func (c *checker) reportNoScan(ctx context.Context, s section, e endpoint, v *pr
 	if there {
 		do = "check host and port of --scan-url, and ask the operator of the service whether it is up"
 	}
-	s.problem("answer", fmt.Sprintf("what answers at %s is not a Scan: %s for /version: %q", shown(e.url), statusText(v.status), head(v.body, 200)), do)
+	s.problem("answer", fmt.Sprintf("what answers at %s is not a Scan: %s for /version: %q", shown(e.url),
+		statusText(v.status), head(v.body, 200)), do)
 }
 
 func reportHistory(s section, records []ledger.Transaction) {
@@ -319,9 +334,11 @@ func reportHistory(s section, records []ledger.Transaction) {
 	case changes > 0:
 		s.ok("balances", "balance changes are served")
 	case transfers > 0:
-		s.note("balances", "no balance changes are served (none in %s among the newest records): releases since January 2026 leave them empty; for holdings see ledger.holdings",
+		s.note("balances", "no balance changes are served (none in %s among the newest records): releases since January "+
+			"2026 leave them empty; for holdings see ledger.holdings",
 			plural(transfers, "transfer"))
 	default:
-		s.note("balances", "there is no transfer among the last %s, so whether balance changes are served is not known", plural(len(records), "record"))
+		s.note("balances", "there is no transfer among the last %s, so whether balance changes are served is not known",
+			plural(len(records), "record"))
 	}
 }

@@ -240,8 +240,8 @@ func TestScanBehindAProxyThatWantsAToken(t *testing.T) {
 	require.Equal(t, []string{"ok scan/url", "ok scan/connection", "problem scan/token"}, of(report, GroupScan))
 }
 
-// Without updates to read, a Scan without a history is all that was asked for; with them the indexer continues. Either way
-// it is said what answers the question instead.
+// Without updates to read, a Scan without a history is all that was asked for; with them the indexer continues. Either
+// way it is said what answers the question instead.
 func TestScanWithoutAHistory(t *testing.T) {
 	t.Parallel()
 	l := grown(20)
@@ -336,7 +336,8 @@ func storeHistory(t *testing.T, url, network string) {
 	require.NoError(t, err)
 }
 
-// The pair of schemas of a network's updates is checked where they are to be read, and the other one where something is to be read into it.
+// The pair of schemas of a network's updates is checked where they are to be read, and the other one where something is
+// to be read into it.
 func TestThePairOfANetworkIsChecked(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "migrates a database from nothing, which takes a second or more")

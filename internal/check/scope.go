@@ -97,7 +97,8 @@ func (c *checker) reportUnreadable(ctx context.Context, s section, err error) {
 			s.problem("reading", what, do)
 			return
 		}
-		c.propose(s, what, "grant the user CanReadAsAnyParty", "read as the parties that it may read as", c.ledger.user.ReadAs)
+		c.propose(s, what, "grant the user CanReadAsAnyParty", "read as the parties that it may read as",
+			c.ledger.user.ReadAs)
 		return
 	}
 	may, mayNot := c.readableParties(ctx)
@@ -107,7 +108,8 @@ func (c *checker) reportUnreadable(ctx context.Context, s section, err error) {
 	case !known: // the cause may be another one, which affects everything
 		s.problem("reading", "the user may not read as "+upTo(namedParties, mayNot), do)
 	default:
-		c.propose(s, "the user may not read as "+upTo(namedParties, mayNot), "grant the user CanReadAs for each of them", "leave them out", may)
+		c.propose(s, "the user may not read as "+upTo(namedParties, mayNot), "grant the user CanReadAs for each of them",
+			"leave them out", may)
 	}
 }
 
@@ -157,8 +159,8 @@ func forbidden(err error) bool {
 	return errors.As(err, &e) && e.Status == http.StatusForbidden && e.Code != ""
 }
 
-// readableParties returns the parties of the scope that the user may and may not read as: by the user's rights, or, where
-// these are not known, by trying. A party for which neither is known is in neither list.
+// readableParties returns the parties of the scope that the user may and may not read as: by the user's rights, or,
+// where these are not known, by trying. A party for which neither is known is in neither list.
 func (c *checker) readableParties(ctx context.Context) (may, mayNot []string) {
 	parties := slices.Compact(slices.Sorted(slices.Values(c.cfg.Scope.Parties)))
 	if u := c.ledger.user; u != nil {
@@ -220,10 +222,12 @@ func (c *checker) checkHosting(ctx context.Context, s section) {
 		}
 	}
 	if len(unknown) > 0 {
-		s.warn("parties", "the participant does not know "+upTo(namedParties, unknown), "check the names in --parties: with an unknown party nothing comes, and no error")
+		s.warn("parties", "the participant does not know "+upTo(namedParties, unknown), "check the names in --parties: "+
+			"with an unknown party nothing comes, and no error")
 	}
 	if len(elsewhere) > 0 {
-		s.warn("parties", "the participant does not host "+upTo(namedParties, elsewhere)+" (or the party belongs to another identity provider than the user)",
+		s.warn("parties", "the participant does not host "+upTo(namedParties, elsewhere)+" (or the party belongs to "+
+			"another identity provider than the user)",
 			"read a party from a participant that hosts it: what others see of it is not complete")
 	}
 	if len(unknown)+len(elsewhere) == 0 {

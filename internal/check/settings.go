@@ -24,22 +24,26 @@ func (c *checker) checkSettings(s section, server store.ServerFacts) {
 		}
 	}
 	if value("autovacuum") == "off" {
-		s.warn("settings", "autovacuum is off: the table of active contracts is updated all the time and would grow without end",
+		s.warn("settings", "autovacuum is off: the table of active contracts is updated all the time and would grow "+
+			"without end",
 			"switch it on", "ALTER SYSTEM SET autovacuum = on;", "SELECT pg_reload_conf();")
 	}
 	for _, name := range []string{"statement_timeout", "transaction_timeout"} {
 		if limit := milliseconds(server.Settings[name]); limit > 0 && limit < longStatement {
-			s.warn("settings", fmt.Sprintf("%s is %v for this user (%s): batches and migrations may be cut off", name, limit, server.Settings[name].Source),
+			s.warn("settings", fmt.Sprintf("%s is %v for this user (%s): batches and migrations may be cut off", name, limit,
+				server.Settings[name].Source),
 				"switch it off for the user", "ALTER ROLE "+role+" SET "+name+" = 0;")
 		}
 	}
 	if isolation := value("default_transaction_isolation"); isolation != "" && isolation != "read committed" {
-		s.warn("settings", fmt.Sprintf("default_transaction_isolation is %s for this user (%s): transactions may fail only because of it, and are repeated",
+		s.warn("settings", fmt.Sprintf("default_transaction_isolation is %s for this user (%s): transactions may fail only "+
+			"because of it, and are repeated",
 			isolation, server.Settings["default_transaction_isolation"].Source),
 			"set it back for the user", "ALTER ROLE "+role+" SET default_transaction_isolation = 'read committed';")
 	}
 	if value("synchronous_commit") == "off" {
-		s.note("settings", "synchronous_commit is off: after a crash of the database the last transactions are lost and read again; readers may see the watermark go back")
+		s.note("settings", "synchronous_commit is off: after a crash of the database the last transactions are lost and "+
+			"read again; readers may see the watermark go back")
 	}
 	if c.report.Warnings == found {
 		s.ok("settings", "fsync, full_page_writes, autovacuum, timeouts and isolation are as they should be")
@@ -94,7 +98,9 @@ func reportLocks(s section, server store.ServerFacts, facts store.SchemaFacts) {
 	}
 	slots := number("max_locks_per_transaction") * (number("max_connections") + number("max_prepared_transactions"))
 	if needed := 2 * facts.Relations; slots > 0 && slots < needed {
-		s.warn("locks", fmt.Sprintf("there are %d slots for locks and %d tables, partitions and indexes: queries over everything may fail", slots, facts.Relations),
-			"raise it, and restart the server", fmt.Sprintf("ALTER SYSTEM SET max_locks_per_transaction = %d;", number("max_locks_per_transaction")*max(2, needed/slots+1)))
+		s.warn("locks", fmt.Sprintf("there are %d slots for locks and %d tables, partitions and indexes: queries over "+
+			"everything may fail", slots, facts.Relations),
+			"raise it, and restart the server", fmt.Sprintf("ALTER SYSTEM SET max_locks_per_transaction = %d;",
+				number("max_locks_per_transaction")*max(2, needed/slots+1)))
 	}
 }

@@ -18,7 +18,8 @@ import (
 )
 
 // checkSchema checks the rights, the schema's version, and the stored data.
-func (c *checker) checkSchema(ctx context.Context, s section, db *store.Store, inspector *store.Inspector, server store.ServerFacts) {
+func (c *checker) checkSchema(ctx context.Context, s section, db *store.Store, inspector *store.Inspector,
+	server store.ServerFacts) {
 	within, cancel := c.step(ctx)
 	defer cancel()
 	facts, readable := c.checkPair(within, s, "schema", inspector, server)
@@ -41,7 +42,8 @@ func (c *checker) checkSchema(ctx context.Context, s section, db *store.Store, i
 	reportReaders(within, s, db)
 }
 
-// reportReaders reports roles that were limited to parties and see more by now, such as by another role that they were given.
+// reportReaders reports roles that were limited to parties and see more by now, such as by another role that they were
+// given.
 func reportReaders(ctx context.Context, s section, db *store.Store) {
 	readers, err := db.Readers(ctx)
 	if err != nil {
@@ -54,7 +56,8 @@ func reportReaders(ctx context.Context, s section, db *store.Store) {
 			limited++
 		}
 		if r.Unlimited != "" {
-			s.warn("readers", fmt.Sprintf("role %s was changed since it was limited to parties: %s", pgx.Identifier{r.Role}.Sanitize(), r.Unlimited),
+			s.warn("readers", fmt.Sprintf("role %s was changed since it was limited to parties: %s",
+				pgx.Identifier{r.Role}.Sanitize(), r.Unlimited),
 				"take that from it, or take its rights with `indexer revoke`; `indexer grants` lists who may read")
 		}
 	}
@@ -63,8 +66,10 @@ func reportReaders(ctx context.Context, s section, db *store.Store) {
 	}
 }
 
-// checkPair checks the rights in a pair of schemas and its version. Not readable: nothing is stored, or it can't be read.
-func (c *checker) checkPair(ctx context.Context, s section, name string, inspector *store.Inspector, server store.ServerFacts) (facts store.SchemaFacts, readable bool) {
+// checkPair checks the rights in a pair of schemas and its version. Not readable: nothing is stored, or it can't be
+// read.
+func (c *checker) checkPair(ctx context.Context, s section, name string, inspector *store.Inspector,
+	server store.ServerFacts) (facts store.SchemaFacts, readable bool) {
 	facts, err := inspector.Schema(ctx)
 	if err != nil {
 		s.problem(name, err.Error(), storedAdvice(err))
@@ -80,12 +85,14 @@ func (c *checker) checkPair(ctx context.Context, s section, name string, inspect
 		s.problem(name, fmt.Sprintf("version %d is newer than this program, which knows %d", facts.Version, facts.Wanted),
 			"run the newer release of the indexer that migrated this database; schemas are not migrated back")
 	case facts.Version < facts.Wanted && c.cfg.NoMigrate:
-		s.problem(name, fmt.Sprintf("version %d is not this program's, %d, and --migrate leaves it: `indexer run` would refuse it or wait", facts.Version, facts.Wanted),
+		s.problem(name, fmt.Sprintf("version %d is not this program's, %d, and --migrate leaves it: `indexer run` would "+
+			"refuse it or wait", facts.Version, facts.Wanted),
 			"run `indexer migrate`, or leave out --migrate")
 	case facts.Version == 0:
 		s.ok(name, "none yet: the first start makes it")
 	case facts.Version < facts.Wanted:
-		s.note(name, "version %d; `indexer run` or `indexer migrate` brings it to %d. Processes of the older release write nothing more then", facts.Version, facts.Wanted)
+		s.note(name, "version %d; `indexer run` or `indexer migrate` brings it to %d. Processes of the older release write "+
+			"nothing more then", facts.Version, facts.Wanted)
 		return facts, true
 	default:
 		s.ok(name, "version %d", facts.Version)
@@ -94,7 +101,8 @@ func (c *checker) checkPair(ctx context.Context, s section, name string, inspect
 	return facts, false
 }
 
-// checkNetworkPair checks the pair of schemas of a network's updates, where the flags ask for these, and whose they are.
+// checkNetworkPair checks the pair of schemas of a network's updates, where the flags ask for these, and whose they
+// are.
 func (c *checker) checkNetworkPair(ctx context.Context, s section, server store.ServerFacts) {
 	db, err := store.Open(store.Config{URL: c.cfg.DatabaseURL, Schemas: config.NetworkSchemas})
 	if err != nil {
@@ -122,7 +130,8 @@ func (c *checker) checkNetworkPair(ctx context.Context, s section, server store.
 	case here == "":
 		s.note("network's updates", "they are of the network of %s; which one --scan-url leads to is not known", stored)
 	case stored != here:
-		s.problem("network's updates", fmt.Sprintf("they are of the network of %s, and --scan-url leads to that of %s: `indexer run` would refuse", stored, here),
+		s.problem("network's updates", fmt.Sprintf("they are of the network of %s, and --scan-url leads to that of %s: "+
+			"`indexer run` would refuse", stored, here),
 			"correct --scan-url or --database-url; each network needs a database of its own")
 	default:
 		reportReaders(within, s, db)
@@ -140,24 +149,29 @@ func storedAdvice(err error) string {
 func reportRights(s section, server store.ServerFacts, facts store.SchemaFacts) bool {
 	for _, schema := range facts.Schemas {
 		if !schema.Owned {
-			s.problem("rights", fmt.Sprintf("schema %s belongs to %s, and %s is not in that role: only the owner can migrate and attach partitions",
-				schema.Name, schema.Owner, server.User), "connect as "+schema.Owner+": all processes that write one database use the same user")
+			s.problem("rights", fmt.Sprintf("schema %s belongs to %s, and %s is not in that role: only the owner can migrate "+
+				"and attach partitions",
+				schema.Name, schema.Owner, server.User), "connect as "+schema.Owner+": all processes that write one database use "+
+				"the same user")
 			return false
 		}
 	}
 	if facts.Foreign != "" {
-		s.problem("rights", fmt.Sprintf("%s does not own %s.%s: only the owner can attach partitions", server.User, facts.Pair.Tables, facts.Foreign),
+		s.problem("rights", fmt.Sprintf("%s does not own %s.%s: only the owner can attach partitions", server.User,
+			facts.Pair.Tables, facts.Foreign),
 			"connect as the user that made the tables, or have them handed over (ALTER TABLE … OWNER TO)")
 		return false
 	}
 	if len(facts.Schemas) < 2 && !server.MayCreateSchemas {
-		s.problem("rights", fmt.Sprintf("%s may not make schemas in this database, which belongs to %s", server.User, server.DatabaseOwner),
+		s.problem("rights", fmt.Sprintf("%s may not make schemas in this database, which belongs to %s", server.User,
+			server.DatabaseOwner),
 			"let the user own the database, or grant it CREATE there",
 			fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s;", sqlName(server.Database), sqlName(server.User)))
 		return false
 	}
 	if len(facts.Schemas) == 1 && facts.Version == 0 {
-		s.warn("rights", "there is a schema "+facts.Schemas[0].Name+" already, and it is not the indexer's", "use a database of its own, or other names (--tables-schema, --views-schema)")
+		s.warn("rights", "there is a schema "+facts.Schemas[0].Name+" already, and it is not the indexer's",
+			"use a database of its own, or other names (--tables-schema, --views-schema)")
 		return true
 	}
 	s.ok("rights", "%s may make, or owns, schemas %s and %s", server.User, facts.Pair.Tables, facts.Pair.Views)
@@ -179,8 +193,10 @@ func (c *checker) reportIdentity(s section) {
 	case here == "":
 		s.note("participant", "it holds the ledger of %s; which participant --ledger-url leads to is not known", stored)
 	case stored != here:
-		s.problem("participant", fmt.Sprintf("it belongs to participant %s, and --ledger-url leads to %s: `indexer run` would refuse", stored, here),
-			"correct --ledger-url or --database-url: each participant needs a database or a pair of schemas (--tables-schema, --views-schema) of its own")
+		s.problem("participant", fmt.Sprintf("it belongs to participant %s, and --ledger-url leads to %s: `indexer run` "+
+			"would refuse", stored, here),
+			"correct --ledger-url or --database-url: each participant needs a database or a pair of schemas (--tables-schema, "+
+				"--views-schema) of its own")
 	default:
 		s.ok("participant", "it belongs to this participant")
 	}
@@ -212,7 +228,9 @@ func (c *checker) reportStoredScope(ctx context.Context, s section, db *store.St
 func (c *checker) reportOtherScope(ctx context.Context, s section, db *store.Store, differences string) {
 	if !c.cfg.ChangeScope {
 		s.problem("scope", "it holds another scope than these flags, and `indexer run` would refuse: "+differences,
-			"set the flags as they were; or, if parties, templates or interfaces were added or taken away on purpose, start `indexer run` once with --change-scope, and run `backfill history` if something was added; or use a new database or pair of schemas (--tables-schema, --views-schema)")
+			"set the flags as they were; or, if parties, templates or interfaces were added or taken away on purpose, start "+
+				"`indexer run` once with --change-scope, and run `backfill history` if something was added; or use a new "+
+				"database or pair of schemas (--tables-schema, --views-schema)")
 		return
 	}
 	var pruned ledger.Offset
@@ -230,9 +248,11 @@ func (c *checker) reportOtherScope(ctx context.Context, s section, db *store.Sto
 		then = "; what is added is complete when `backfill history` has read again what is stored"
 	}
 	if len(c.cfg.Scope.Lacks(stored)) > 0 {
-		then += fmt.Sprintf("; what is taken away stays as history up to about offset %d, and is not active after that", c.stored.contents.Watermark)
+		then += fmt.Sprintf("; what is taken away stays as history up to about offset %d, and is not active after that",
+			c.stored.contents.Watermark)
 	}
-	s.note("scope", "`indexer run` puts another scope in force than it holds: %s%s. Leave out --change-scope after that", differences, then)
+	s.note("scope", "`indexer run` puts another scope in force than it holds: %s%s. Leave out --change-scope after that",
+		differences, then)
 }
 
 // differences names the flags by which two scopes differ.
@@ -265,11 +285,13 @@ func differences(stored, flags ledger.Scope) (list []string) {
 	return list
 }
 
-// reportWatermark compares the watermark with the ledger's beginning and end, and the last stored update with the ledger's.
+// reportWatermark compares the watermark with the ledger's beginning and end, and the last stored update with the
+// ledger's.
 func (c *checker) reportWatermark(ctx context.Context, s section, db *store.Store) {
 	contents, l := c.stored.contents, &c.ledger
 	if contents.Snapshot != nil {
-		s.note("watermark", "none: a snapshot at offset %d is unfinished, with %d entries stored; `indexer run` waits until `backfill` has finished it",
+		s.note("watermark", "none: a snapshot at offset %d is unfinished, with %d entries stored; `indexer run` waits "+
+			"until `backfill` has finished it",
 			contents.Snapshot.At, contents.Snapshot.Entries)
 		return
 	}
@@ -293,9 +315,11 @@ func (c *checker) reportWatermark(ctx context.Context, s section, db *store.Stor
 	switch {
 	case l.end != nil && at > *l.end:
 		s.problem("watermark", fmt.Sprintf("offset %d is above the ledger's end %d", at, *l.end),
-			"the participant was restored from an older backup, or is another one: connect to the right one; if the backup is to stay, run `indexer reanchor`")
+			"the participant was restored from an older backup, or is another one: connect to the right one; if the backup is "+
+				"to stay, run `indexer reanchor`")
 	case l.pruned != nil && at < *l.pruned:
-		s.problem("watermark", fmt.Sprintf("offset %d, and the participant is pruned up to %d: what is between can't be had any more", at, *l.pruned),
+		s.problem("watermark", fmt.Sprintf("offset %d, and the participant is pruned up to %d: what is between can't be "+
+			"had any more", at, *l.pruned),
 			"seed an empty database with `backfill`, or read from a participant that still has it")
 	default:
 		if l.end != nil {
@@ -308,18 +332,20 @@ func (c *checker) reportWatermark(ctx context.Context, s section, db *store.Stor
 // searches is how many times a step's timeout the search for the last offset in common may take.
 const searches = 6
 
-// reportLastUpdate reports the watermark, and whether the participant has the last update up to there: one that was restored from a backup
-// may have come further since than it was.
+// reportLastUpdate reports the watermark, and whether the participant has the last update up to there: one that was
+// restored from a backup may have come further since than it was.
 func (c *checker) reportLastUpdate(ctx context.Context, s section, db *store.Store, text string) {
 	contents, l := c.stored.contents, &c.ledger
-	if !l.reads || len(contents.Scopes) == 0 || contents.ParticipantID != "" && l.participantID != "" && contents.ParticipantID != l.participantID {
+	if !l.reads || len(contents.Scopes) == 0 || contents.ParticipantID != "" && l.participantID != "" &&
+		contents.ParticipantID != l.participantID {
 		s.ok("watermark", "%s", text)
 		return
 	}
 	client := l.client
 	if inForce := contents.Scopes[0]; inForce.Hash() != c.cfg.Scope.Hash() {
 		var err error
-		if client, err = participant.New(participant.Config{URL: c.cfg.LedgerURL, Access: c.cfg.LedgerAccess}, inForce); err != nil {
+		if client, err = participant.New(participant.Config{URL: c.cfg.LedgerURL, Access: c.cfg.LedgerAccess},
+			inForce); err != nil {
 			s.warn("watermark", text+"; the last stored update can't be looked for: "+err.Error(), "see what the database holds")
 			return
 		}
@@ -358,7 +384,8 @@ func (c *checker) reportStoredHistory(s section) {
 		}
 		return
 	}
-	text := fmt.Sprintf("%s of the transaction history, moved %s", plural(int(stored.Records), "record"), stored.UpdatedAt.UTC().Format(time.RFC3339))
+	text := fmt.Sprintf("%s of the transaction history, moved %s", plural(int(stored.Records), "record"),
+		stored.UpdatedAt.UTC().Format(time.RFC3339))
 	if stored.Rereading {
 		text += "; it is being read again from its beginning"
 	}
@@ -369,10 +396,13 @@ func (c *checker) reportStoredHistory(s section) {
 	case c.cfg.ScanURL == "":
 		s.ok("network", "the transaction history is of the network of %s", stored.NetworkID)
 	case here == "":
-		s.note("network", "the transaction history is of the network of %s; which one --scan-url leads to is not known", stored.NetworkID)
+		s.note("network", "the transaction history is of the network of %s; which one --scan-url leads to is not known",
+			stored.NetworkID)
 	case stored.NetworkID != here:
-		s.problem("network", fmt.Sprintf("the transaction history is of the network of %s, and --scan-url leads to that of %s: `indexer run` would refuse", stored.NetworkID, here),
-			"correct --scan-url or --database-url: each network needs a database or a pair of schemas (--tables-schema, --views-schema) of its own")
+		s.problem("network", fmt.Sprintf("the transaction history is of the network of %s, and --scan-url leads to that of "+
+			"%s: `indexer run` would refuse", stored.NetworkID, here),
+			"correct --scan-url or --database-url: each network needs a database or a pair of schemas (--tables-schema, "+
+				"--views-schema) of its own")
 	default:
 		s.ok("network", "the transaction history is of this network")
 	}
@@ -389,7 +419,8 @@ func (c *checker) reportLeaders(s section, server store.ServerFacts) {
 func reportLeader(s section, server store.ServerFacts, lead store.Lead, of, also string) {
 	switch {
 	case lead.Held && lead.User != "" && lead.User != server.User && !server.Superuser:
-		s.problem("leader", fmt.Sprintf("%s leads %s as database user %s, and these settings connect as %s: neither could take over from the other",
+		s.problem("leader", fmt.Sprintf("%s leads %s as database user %s, and these settings connect as %s: neither could "+
+			"take over from the other",
 			lead.Holder, of, lead.User, server.User), "let all processes that write one database use the same user")
 	case lead.Held:
 		s.note("leader", "%s leads %s: another process would stand by%s", lead.Holder, of, also)

@@ -81,7 +81,8 @@ func (c *checker) fetchToken(ctx context.Context, s section, credentials *access
 	case errors.As(err, &e):
 		do := e.Do
 		if do == "" {
-			do = "check " + credentials.Flag("oauth-token-url") + ", and ask the operator of the identity provider whether it works"
+			do = "check " + credentials.Flag("oauth-token-url") +
+				", and ask the operator of the identity provider whether it works"
 		}
 		s.problem("token", credentials.Redact(e.What()), do)
 	case timedOut(err):
@@ -102,8 +103,10 @@ func checkSecretFiles(s section, cfg access.Config) {
 			continue
 		}
 		if info, err := os.Stat(secret.path); err == nil && info.Mode().Perm()&0o007 != 0 {
-			s.warn("file", fmt.Sprintf("%s has mode %#o: every user of this machine can read or change %s", secret.path, info.Mode().Perm(), secret.name),
-				"let only the indexer's user read it (in Kubernetes: defaultMode of the secret's volume)", "chmod 600 "+config.ShellWord(secret.path))
+			s.warn("file", fmt.Sprintf("%s has mode %#o: every user of this machine can read or change %s", secret.path,
+				info.Mode().Perm(), secret.name),
+				"let only the indexer's user read it (in Kubernetes: defaultMode of the secret's volume)",
+				"chmod 600 "+config.ShellWord(secret.path))
 		}
 	}
 }
@@ -133,17 +136,21 @@ func (c *checker) reportClaims(s section, credentials *access.Access, state *tok
 		if renewed {
 			do = "set this machine's clock, or the token endpoint's: a token that was just issued has already expired"
 		}
-		s.problem("token", fmt.Sprintf("%s; it expired at %s, %s ago", text, claims.Expires.UTC().Format(time.RFC3339), span(-left)), do)
+		s.problem("token", fmt.Sprintf("%s; it expired at %s, %s ago", text, claims.Expires.UTC().Format(time.RFC3339),
+			span(-left)), do)
 	case left < expirySoon && !renewed:
-		s.warn("token", fmt.Sprintf("%s; it expires at %s, in %s", text, claims.Expires.UTC().Format(time.RFC3339), span(left)),
-			"see that something puts a new token into the file in time, or use --ledger-oauth-token-url, which renews it automatically")
+		s.warn("token", fmt.Sprintf("%s; it expires at %s, in %s", text, claims.Expires.UTC().Format(time.RFC3339),
+			span(left)),
+			"see that something puts a new token into the file in time, or use --ledger-oauth-token-url, which renews it "+
+				"automatically")
 	case renewed:
 		s.ok("token", "%s; valid for %s, and renewed before it expires", text, span(left))
 	default:
 		s.ok("token", "%s; valid until %s, for %s", text, claims.Expires.UTC().Format(time.RFC3339), span(left))
 	}
 	if claims.Subject == "" {
-		s.warn("subject", "the token names no user (sub), which a participant needs", "have it issued with the user's id as its subject")
+		s.warn("subject", "the token names no user (sub), which a participant needs", "have it issued with the user's id "+
+			"as its subject")
 	}
 }
 
@@ -176,7 +183,8 @@ func (c *checker) reportAudience(s section, state tokenState) bool {
 	case len(state.claims.Audience) > 0:
 		s.note("audience", "%s: the participant must be configured to require it", head(some(state.claims.Audience), 200))
 	case state.claims.Scope != "":
-		s.note("audience", "none, but the scope %s: such tokens are deprecated from 3.5 on and end with 3.7, so plan for one with an audience",
+		s.note("audience", "none, but the scope %s: such tokens are deprecated from 3.5 on and end with 3.7, so plan for "+
+			"one with an audience",
 			head(state.claims.Scope, 100))
 	default:
 		s.note("audience", "the token has no audience (aud)")
@@ -203,7 +211,8 @@ func (c *checker) accepted(state tokenState) bool {
 	case answered == 0 && !state.configured:
 		l.because = "the server refuses everything"
 		s.problem("token", "the server refuses everything (403), and no token is configured",
-			"give a token with --ledger-token-file or --ledger-oauth-token-url; or see whether a proxy before the server lets this machine in")
+			"give a token with --ledger-token-file or --ledger-oauth-token-url; or see whether a proxy before the server lets "+
+				"this machine in")
 		return false
 	case answered == 0 && c.refusedByProxy(s):
 		l.because = "the server refuses everything"
@@ -211,7 +220,8 @@ func (c *checker) accepted(state tokenState) bool {
 	case answered == 0:
 		l.because = "the server refuses everything to this user"
 		s.problem("accepted", "the participant refuses the token's user everything (403)",
-			"see that the user exists on this participant and is not deactivated, and that the token is meant for this participant")
+			"see that the user exists on this participant and is not deactivated, and that the token is meant for this "+
+				"participant")
 		return false
 	case !state.configured && l.endpoint.url.User != nil:
 		s.note("token", "none; the user and password of --ledger-url are sent")
@@ -258,7 +268,8 @@ func (c *checker) reportUnauthenticated(s section, state tokenState) {
 	switch {
 	case !state.configured:
 		s.problem("token", "the server wants a token, and none is configured",
-			"give its file with --ledger-token-file, or have it fetched with --ledger-oauth-token-url, --ledger-oauth-client-id and --ledger-oauth-client-secret-file")
+			"give its file with --ledger-token-file, or have it fetched with --ledger-oauth-token-url, "+
+				"--ledger-oauth-client-id and --ledger-oauth-client-secret-file")
 	case state.expired:
 		s.skip("accepted", "the token has expired, and the server refuses it (401)")
 	case !state.jwt:

@@ -16,7 +16,8 @@ const day = 24 * time.Hour
 // Age is a duration that may be given in days, such as 400d; 0: not given.
 type Age time.Duration
 
-// UnmarshalText parses a whole number of days, such as 400d, or a duration as Go writes it, such as 36h; not less than 0.
+// UnmarshalText parses a whole number of days, such as 400d, or a duration as Go writes it, such as 36h; not less than
+// 0.
 func (a *Age) UnmarshalText(text []byte) error {
 	days, isDays := strings.CutSuffix(string(text), "d")
 	age, err := time.ParseDuration(string(text))
@@ -55,7 +56,8 @@ func ParseBefore(text string) (store.PruneBefore, error) {
 	}
 	var age Age
 	if err := age.UnmarshalText([]byte(text)); err != nil || age == 0 {
-		return store.PruneBefore{}, fmt.Errorf("%q is neither an offset of at least 1, nor a date (2026-01-31), nor a time (2026-01-31T12:00:00Z), nor an age (400d, 36h)", text)
+		return store.PruneBefore{}, fmt.Errorf("%q is neither an offset of at least 1, nor a date (2026-01-31), nor a time "+
+			"(2026-01-31T12:00:00Z), nor an age (400d, 36h)", text)
 	}
 	return store.PruneBefore{Age: time.Duration(age)}, nil
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Completion completes commands, flags and their values in shells: a script, which the shell loads, asks the program for words.
+// Completion completes commands, flags and their values in shells: a script, which the shell loads, asks the program
+// for words.
 type Completion struct {
 	Bash  completionScript `cmd:"" help:"Print the script for bash."`
 	Zsh   completionScript `cmd:"" help:"Print the script for zsh."`
@@ -18,7 +19,8 @@ type Completion struct {
 
 type completionScript struct{}
 
-// The scripts pass the words up to the one under the cursor, and get lines of word, tab and help. Without any the shell completes files.
+// The scripts pass the words up to the one under the cursor, and get lines of word, tab and help. Without any the shell
+// completes files.
 var completionScripts = map[string]string{
 	"bash": `_PROGRAM() {
 	local IFS=$'\n'

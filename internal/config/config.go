@@ -1,6 +1,6 @@
-// Package config turns flags, environment and a file into typed configuration, which the commands share. The variable of
-// --ledger-url is INDEXER_LEDGER_URL. Secrets never come from a flag: tokens, client secrets and keys come from files,
-// passwords from a URL's environment variable or a pgpass file.
+// Package config turns flags, environment and a file into typed configuration, which the commands share. The variable
+// of --ledger-url is INDEXER_LEDGER_URL. Secrets never come from a flag: tokens, client secrets and keys come from
+// files, passwords from a URL's environment variable or a pgpass file.
 package config
 
 import (
@@ -275,8 +275,8 @@ func (d Database) Validate() error {
 	return d.Schemas.Validate()
 }
 
-// CheckDatabaseURL refuses a connection string that can't be used. The error does not repeat it, because it may contain a password. It is a
-// *ledger.Problem where a file that it names, such as of certificates, can't be read.
+// CheckDatabaseURL refuses a connection string that can't be used. The error does not repeat it, because it may contain
+// a password. It is a *ledger.Problem where a file that it names, such as of certificates, can't be read.
 func CheckDatabaseURL(text string) error {
 	_, err := pgconn.ParseConfig(text)
 	if file, ok := errors.AsType[*fs.PathError](err); ok {
@@ -287,19 +287,20 @@ func CheckDatabaseURL(text string) error {
 	}
 	parsed, failed := url.Parse(text)
 	isURL := failed == nil && strings.Contains(text, "://")
-	cut := isURL && (parsed.User == nil && passwordInNoURL.MatchString(text) || strings.Contains(parsed.EscapedPath(), "@"))
+	cut := isURL && (parsed.User == nil && passwordInNoURL.MatchString(text) || strings.Contains(parsed.EscapedPath(),
+		"@"))
 	// What connects takes the first @ for the end of the password, and prints what follows as the host.
 	address, _, _ := strings.Cut(text, "?")
 	cut = cut || strings.Contains(text, "://") && strings.Count(address, "@") > 1
 	if err != nil || cut { // at a character of the password
-		return errors.New("--database-url must be of the form postgres://user@host:port/database, or keywords and values as libpq takes them; " +
-			"in a URL / ? # and @ of a password are written as %2F %3F %23 and %40")
+		return errors.New("--database-url must be of the form postgres://user@host:port/database, or keywords and values " +
+			"as libpq takes them; in a URL / ? # and @ of a password are written as %2F %3F %23 and %40")
 	}
 	return nil
 }
 
-// Validate refuses an invalid URL, without repeating it, and access flags that contradict each other. The files are read
-// later.
+// Validate refuses an invalid URL, without repeating it, and access flags that contradict each other. The files are
+// read later.
 func (l Ledger) Validate() error {
 	if l.LedgerURL == "" {
 		return errors.New("--ledger-url is missing")
@@ -320,7 +321,8 @@ func (s Scan) Validate() error {
 	switch {
 	case len(s.ScanURL) == 0, s.ScanAgree == 0: // not parsed from flags
 	case s.ScanAgree < 0 || s.ScanAgree > len(s.ScanURL):
-		return fmt.Errorf("--scan-agree must be from 1 to the number of services that --scan-url names, which is %d", len(s.ScanURL))
+		return fmt.Errorf("--scan-agree must be from 1 to the number of services that --scan-url names, which is %d",
+			len(s.ScanURL))
 	}
 	return nil
 }
@@ -473,7 +475,8 @@ func (p Profile) Validate() error {
 		return fmt.Errorf("--pprof: %w", err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("--pprof must be an address of this machine only, such as 127.0.0.1:6060, not %q: profiles show what is in memory, "+
+		return fmt.Errorf("--pprof must be an address of this machine only, such as 127.0.0.1:6060, not %q: profiles show "+
+			"what is in memory, "+
 			"and there is no login (from elsewhere: ssh -L)", p.Pprof)
 	}
 	return nil
@@ -489,7 +492,8 @@ func (t Traces) Validate() error {
 	case err != nil:
 		return err
 	case parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "":
-		return errors.New("--otlp-endpoint must have no user, query or fragment: put credentials into OTEL_EXPORTER_OTLP_HEADERS")
+		return errors.New("--otlp-endpoint must have no user, query or fragment: put credentials into " +
+			"OTEL_EXPORTER_OTLP_HEADERS")
 	}
 	return nil
 }
@@ -509,7 +513,8 @@ func (v Verify) Validate() error {
 	case v.All && ranged:
 		return errors.New("--all and a range (--from, --to) exclude each other")
 	case v.Offline && (v.Repair || v.All || ranged):
-		return errors.New("--offline reads nothing from the ledger, so it goes neither with --repair nor with --all, --from or --to")
+		return errors.New("--offline reads nothing from the ledger, so it goes neither with --repair nor with --all, " +
+			"--from or --to")
 	case v.From != nil && *v.From < 0:
 		return fmt.Errorf("--from must be at least 0, not %d", *v.From)
 	case v.To != nil && *v.To < 0:
@@ -537,7 +542,8 @@ func (f Fill) Validate() error {
 
 // Selection returns which updates to read again.
 func (v Verify) Selection() verify.Selection {
-	return verify.Selection{All: v.All, From: (*ledger.Offset)(v.From), To: (*ledger.Offset)(v.To), Sample: v.Sample, Seed: v.Seed}
+	return verify.Selection{All: v.All, From: (*ledger.Offset)(v.From), To: (*ledger.Offset)(v.To), Sample: v.Sample,
+		Seed: v.Seed}
 }
 
 // Offset returns the snapshot's offset; nil if it was not given.

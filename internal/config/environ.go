@@ -10,7 +10,8 @@ import (
 // environment holds the variables that the parser reads in place of the process's environment.
 type environment map[string]string
 
-// environmentOf reads a list in the form of os.Environ. The first of several values of a name counts, as with os.LookupEnv.
+// environmentOf reads a list in the form of os.Environ. The first of several values of a name counts, as with
+// os.LookupEnv.
 func environmentOf(entries []string) environment {
 	e := environment{}
 	for _, entry := range entries {
@@ -61,7 +62,8 @@ func detach(node *kong.Node) {
 	}
 }
 
-// withVariable returns the help of a flag with its variable. After detach the parser's own help does not know variables.
+// withVariable returns the help of a flag with its variable. After detach the parser's own help does not know
+// variables.
 func withVariable(value *kong.Value) string {
 	shown := *value
 	if value.Flag != nil {

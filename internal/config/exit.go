@@ -51,7 +51,8 @@ type opener interface {
 	Open(ctx context.Context, logger *slog.Logger) (*store.Store, error)
 }
 
-// Logged marks a command that reports in its log rather than on standard output. Its start and its final error are logged too.
+// Logged marks a command that reports in its log rather than on standard output. Its start and its final error are
+// logged too.
 type Logged interface{ Logged() }
 
 // Reloads marks a command that reads its configuration again at SIGHUP. Others are ended by it.
@@ -90,9 +91,9 @@ func NewProgram(name, description string, grammar logging) (*Program, error) {
 	return &Program{name: name, grammar: grammar, parser: parser}, nil
 }
 
-// Execute parses the command line, calls the Run method of the chosen command, and returns the exit code. Run may take a
-// context.Context, a *slog.Logger, an Output, a *terminal.Bar, Settings, a *Reload and, if the command has the flags of Database, a
-// *store.Store, which is closed afterwards.
+// Execute parses the command line, calls the Run method of the chosen command, and returns the exit code. Run may take
+// a context.Context, a *slog.Logger, an Output, a *terminal.Bar, Settings, a *Reload and, if the command has the flags
+// of Database, a *store.Store, which is closed afterwards.
 func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	limitMemory(p.name, environ)
 	parsed, err := p.parser.Parse(args, environ, stdout)

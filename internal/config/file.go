@@ -34,8 +34,8 @@ type fileValue struct {
 	line  int
 }
 
-// readFile reads a configuration file; an empty name: there is none. Every setting must have a value, so that a half written or wrong
-// file is an error.
+// readFile reads a configuration file; an empty name: there is none. Every setting must have a value, so that a half
+// written or wrong file is an error.
 func readFile(name string) (*file, error) {
 	f := &file{name: name, values: map[string]fileValue{}}
 	if name == "" {
@@ -160,7 +160,8 @@ func nearest(name string, names []string) string {
 	return fmt.Sprintf(": did you mean %s?", strings.Join(alike[:min(len(alike), mostNearest)], " or "))
 }
 
-// distance returns the edit distance of two words. Differences of case, and of dashes and underscores, count as 1 in all.
+// distance returns the edit distance of two words. Differences of case, and of dashes and underscores, count as 1 in
+// all.
 func distance(a, b string) int {
 	alike := func(word string) string { return strings.ReplaceAll(strings.ToLower(word), "_", "-") }
 	different := 0

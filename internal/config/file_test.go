@@ -172,7 +172,8 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// An editor that knows the schema accepts a setting as the program does, however YAML lets it be written: a number may be a text to the program.
+// An editor that knows the schema accepts a setting as the program does, however YAML lets it be written: a number may
+// be a text to the program.
 func TestSchemaAcceptsWhatTheProgramAccepts(t *testing.T) {
 	t.Parallel()
 	schema, err := Schema()

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// At least one request is in flight, and not more than a participant in production bears; a rate that is no rate is refused.
+// At least one request is in flight, and not more than a participant in production bears; a rate that is no rate is
+// refused.
 func TestPacesOutOfRangeAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Pace{{1, 0}, {8, 0}, {32, 0}, {8, 0.1}, {8, 0.5}, {8, 1e6}} {

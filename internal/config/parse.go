@@ -29,7 +29,8 @@ type UsageError struct{ Err error }
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Parser parses the command lines of a program. Building one takes longer than parsing. It is not safe for concurrent use.
+// Parser parses the command lines of a program. Building one takes longer than parsing. It is not safe for concurrent
+// use.
 type Parser struct {
 	name    string
 	parser  *kong.Kong
@@ -45,10 +46,14 @@ func NewParser(grammar any, name, description string) (*Parser, error) {
 		return nil, err
 	}
 	p := &Parser{name: name}
-	p.parser, err = kong.New(grammar, kong.Name(name), kong.Description(description), kong.Vars{"version": build.Line(name)},
+	p.parser, err = kong.New(grammar, kong.Name(name), kong.Description(description),
+		kong.Vars{"version": build.Line(name)},
 		kong.DefaultEnvars(strings.TrimSuffix(envPrefix, "_")), kong.ValueFormatter(withVariable),
 		kong.WithBeforeResolve(p.beforeResolve),
-		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) { return p.resolve(flag), nil })),
+		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any,
+			error) {
+			return p.resolve(flag), nil
+		})),
 		kong.Exit(func(int) { p.helped = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		return nil, err
@@ -57,8 +62,8 @@ func NewParser(grammar any, name, description string) (*Parser, error) {
 	return p, nil
 }
 
-// Parse resets and fills the grammar, and returns the chosen command. Flags that args does not have come from environ, in the form of
-// os.Environ, not from the process's environment.
+// Parse resets and fills the grammar, and returns the chosen command. Flags that args does not have come from environ,
+// in the form of os.Environ, not from the process's environment.
 func (p *Parser) Parse(args, environ []string, stdout io.Writer) (*kong.Context, error) {
 	if err := refuseSecrets(args); err != nil {
 		return nil, &UsageError{err}
@@ -83,11 +88,12 @@ func (p *Parser) Parse(args, environ []string, stdout io.Writer) (*kong.Context,
 	return parsed, nil
 }
 
-// ParseTool fills grammar, a pointer to a struct of flags, from the command line of a program without a configuration file. It returns
-// ErrHelp after it has printed the help, or the version.
+// ParseTool fills grammar, a pointer to a struct of flags, from the command line of a program without a configuration
+// file. It returns ErrHelp after it has printed the help, or the version.
 func ParseTool(grammar any, args []string, stdout io.Writer, options ...kong.Option) error {
 	helped := false
-	parser, err := kong.New(grammar, append(options, kong.Writers(stdout, stdout), kong.Exit(func(int) { helped = true }))...)
+	parser, err := kong.New(grammar, append(options, kong.Writers(stdout, stdout),
+		kong.Exit(func(int) { helped = true }))...)
 	if err != nil {
 		return fmt.Errorf("build the command line: %w", err)
 	}
@@ -142,7 +148,8 @@ func (p *Parser) resolve(flag *kong.Flag) any {
 	return nil
 }
 
-// check refuses invalid values of a flag, even if the command line overrides them. The parser's own error would not name their source.
+// check refuses invalid values of a flag, even if the command line overrides them. The parser's own error would not
+// name their source.
 func (p *Parser) check(flag *kong.Flag) error {
 	if name, value, given := p.environ.of(flag); given {
 		if err := tryValue(flag, value); err != nil {
@@ -151,7 +158,8 @@ func (p *Parser) check(flag *kong.Flag) error {
 	}
 	if value, given := p.file.of(flag); given {
 		if err := tryValue(flag, value.value); err != nil {
-			return fmt.Errorf("%s: %w (from file %s %s: %v)", flag.ShortSummary(), err, p.file.at(value.line), flag.Name, value.value)
+			return fmt.Errorf("%s: %w (from file %s %s: %v)", flag.ShortSummary(), err, p.file.at(value.line), flag.Name,
+				value.value)
 		}
 	}
 	return nil
@@ -171,8 +179,8 @@ func forget(node *kong.Node) {
 	}
 }
 
-// refuseSecrets refuses passwords and tokens on the command line, where every user of the machine can read them. Its errors
-// don't repeat them.
+// refuseSecrets refuses passwords and tokens on the command line, where every user of the machine can read them. Its
+// errors don't repeat them.
 func refuseSecrets(args []string) error {
 	for i, arg := range args {
 		where, value := "an argument", arg
@@ -220,15 +228,16 @@ func hasPassword(text string) bool {
 		return true
 	}
 	parsed, err := url.Parse(text)
-	if err != nil || parsed.User == nil { // it may be cut off at a / ? or # of the password, and what is before that taken for host and port
+	// it may be cut off at a / ? or # of the password, and what is before that taken for host and port
+	if err != nil || parsed.User == nil {
 		return passwordInNoURL.MatchString(text)
 	}
 	_, has := parsed.User.Password()
 	return has
 }
 
-// refuseUnknown refuses variables with our prefix that no command has, which are probably misspelt. It also refuses settings
-// that are not UTF-8, because the parser would silently replace characters.
+// refuseUnknown refuses variables with our prefix that no command has, which are probably misspelt. It also refuses
+// settings that are not UTF-8, because the parser would silently replace characters.
 func refuseUnknown(environ []string) error {
 	known, err := variables()
 	if err != nil {
@@ -254,8 +263,8 @@ func ofService(name, value string) bool {
 	return serviceVariable.MatchString(name) || strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
 }
 
-// settings returns the flags that the environment and the configuration file can set, of all commands: each command accepts the
-// others' settings.
+// settings returns the flags that the environment and the configuration file can set, of all commands: each command
+// accepts the others' settings.
 var settings = sync.OnceValues(func() ([]*kong.Flag, error) {
 	var all struct {
 		Database

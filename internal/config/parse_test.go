@@ -157,7 +157,8 @@ func TestNoVariableMeansNoValue(t *testing.T) {
 	require.Nil(t, job.Snapshot.Offset())
 }
 
-// The updates and the history can each be read alone. What is given for the other one, and would not be used, is refused.
+// The updates and the history can each be read alone. What is given for the other one, and would not be used, is
+// refused.
 func TestOneSourceIsEnough(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{

@@ -18,9 +18,9 @@ type Reload struct {
 	inForce       Settings
 }
 
-// OnHangup reads the configuration again for each SIGHUP, until ctx ends, and sets the log level. apply gets the command with its new
-// settings, applies those that can change while it runs, and returns their names; other changes are logged as a warning. A configuration
-// with an error changes nothing, and is logged as an error.
+// OnHangup reads the configuration again for each SIGHUP, until ctx ends, and sets the log level. apply gets the
+// command with its new settings, applies those that can change while it runs, and returns their names; other changes
+// are logged as a warning. A configuration with an error changes nothing, and is logged as an error.
 func (r *Reload) OnHangup(ctx context.Context, logger *slog.Logger, apply func(command any) (applied []string)) {
 	for {
 		select {

@@ -34,7 +34,8 @@ func (*reloading) Run(ctx context.Context, reload *Reload, logger *slog.Logger) 
 	return errors.Join(err, syscall.Kill(os.Getpid(), syscall.SIGHUP))
 }
 
-// A command that reads its configuration again is asked to at any time, also while it begins and ends. It does not end it.
+// A command that reads its configuration again is asked to at any time, also while it begins and ends. It does not end
+// it.
 func TestAHangupAtAnyTimeEndsNothing(t *testing.T) {
 	var grammar struct {
 		Run reloading `cmd:""`

@@ -30,9 +30,9 @@ func (h ScanHistory) Updates() bool { return h == ScanUpdates || h == ScanBoth }
 // Histories says which histories a database has begun to hold, or a Scan service has.
 type Histories struct{ Updates, Transactions bool }
 
-// Choose returns what is read if the flags leave it open, and why. A database continues with what it has begun to hold, even if the service
-// does not have that any more: the stream then says what to do. An empty database begins with the updates, or with the transaction history
-// if the service has only that. read is empty if the service has neither.
+// Choose returns what is read if the flags leave it open, and why. A database continues with what it has begun to hold,
+// even if the service does not have that any more: the stream then says what to do. An empty database begins with the
+// updates, or with the transaction history if the service has only that. read is empty if the service has neither.
 //
 // served is called only for an empty database. An error is always that of served.
 func Choose(begun Histories, served func() (Histories, error)) (read ScanHistory, because string, err error) {
@@ -56,8 +56,8 @@ func Choose(begun Histories, served func() (Histories, error)) (read ScanHistory
 	return "", "", nil
 }
 
-// Begun returns which histories a database has begun to hold. history opens the pair of schemas with the transaction history, network the
-// pair of the network's updates.
+// Begun returns which histories a database has begun to hold. history opens the pair of schemas with the transaction
+// history, network the pair of the network's updates.
 func Begun(ctx context.Context, history, network *store.Store) (begun Histories, err error) {
 	if _, begun.Transactions, err = history.Begun(ctx); err != nil {
 		return Histories{}, fmt.Errorf("look whether a transaction history is stored: %w", err)

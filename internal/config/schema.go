@@ -24,7 +24,8 @@ const (
 	ages      = durations + `|^[0-9]+d$`
 )
 
-// Schema returns the JSON Schema of the configuration file, made from the flags. What is text for the program may look like a number in YAML.
+// Schema returns the JSON Schema of the configuration file, made from the flags. What is text for the program may look
+// like a number in YAML.
 func Schema() ([]byte, error) {
 	flags, err := settings()
 	if err != nil {

@@ -78,12 +78,13 @@ const passwordName = `(?:p[a-z]*d|pass)\s*=`
 var (
 	passwordParameter = regexp.MustCompile(`(?i)(` + passwordName + `)[^&]*`)
 	passwordValue     = regexp.MustCompile(`(?is)(` + passwordName + `\s*)(?:'(?:[^'\\]|\\.)*'?|(?:[^\s\\]|\\.)*)`)
-	// as in user:password@host, without a scheme or with a mistyped one; and what begins like the URL of a database, whatever follows
+	// as in user:password@host, without a scheme or with a mistyped one; and what begins like the URL of a database,
+	// whatever follows
 	passwordBeforeHost = regexp.MustCompile(`(?i):[^@]+(?:@|%40)|^postgres(?:ql)?[:/]`)
 )
 
-// hidden removes the password from a connection string, a URL or keywords and values, and hides a token, which was given in place of its
-// file. What may have a password in it and can't be understood is hidden whole.
+// hidden removes the password from a connection string, a URL or keywords and values, and hides a token, which was
+// given in place of its file. What may have a password in it and can't be understood is hidden whole.
 func hidden(text string) string {
 	if _, isToken := access.ParseClaims(text); isToken {
 		return "xxxxx"

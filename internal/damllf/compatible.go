@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// Compatible returns an error unless newer is a valid upgrade of older: records may get more fields at the end, all Optional, variants
-// and enums more constructors at the end, also within the type; nothing else may change. Definitions are compared by name, not by the
-// version of their package. The error has the path of the first difference, such as "config.fees[].rate".
+// Compatible returns an error unless newer is a valid upgrade of older: records may get more fields at the end, all
+// Optional, variants and enums more constructors at the end, also within the type; nothing else may change. Definitions
+// are compared by name, not by the version of their package. The error has the path of the first difference, such as
+// "config.fees[].rate".
 func Compatible(older, newer *Type) error {
 	return compatible(older, newer, "")
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPackagesOfArchives reads the packages of all DAR files of the folder TEST_DARS, and resolves the types of everything in them.
+// TestPackagesOfArchives reads the packages of all DAR files of the folder TEST_DARS, and resolves the types of
+// everything in them.
 func TestPackagesOfArchives(t *testing.T) {
 	dir := os.Getenv("TEST_DARS")
 	if dir == "" {
@@ -80,7 +81,8 @@ func TestPackagesOfArchives(t *testing.T) {
 	t.Logf("%d packages, %d in Daml-LF 1: %v", len(all), old, n)
 }
 
-// readDAR adds the packages of a DAR file, a zip of Archive messages, by their ids. Those that aren't well formed are left out.
+// readDAR adds the packages of a DAR file, a zip of Archive messages, by their ids. Those that aren't well formed are
+// left out.
 func readDAR(t *testing.T, path string, payloads map[string][]byte) {
 	t.Helper()
 	archive, err := zip.OpenReader(path)

@@ -27,8 +27,9 @@ var (
 	ErrLanguage1 = errors.New("the package is in Daml-LF 1, which is not read")
 )
 
-// Decode reads a package from its payload, the answer of GET /v2/packages/{id}. The error is ErrHash if the payload does not have the
-// id as its hash, ErrLanguage1 if it is in Daml-LF 1, and else says what is wrong with it, and where. The payload is not kept.
+// Decode reads a package from its payload, the answer of GET /v2/packages/{id}. The error is ErrHash if the payload
+// does not have the id as its hash, ErrLanguage1 if it is in Daml-LF 1, and else says what is wrong with it, and where.
+// The payload is not kept.
 func Decode(id string, payload []byte) (*Package, error) {
 	if sum := sha256.Sum256(payload); hex.EncodeToString(sum[:]) != id {
 		return nil, fmt.Errorf("decode package %.64q: %w, but %x", id, ErrHash, sum)
@@ -65,8 +66,8 @@ type decoder struct {
 	err  error
 }
 
-// table has the positions of its entries in a message. An entry is read when something refers to it: most belong to expressions, and
-// all of a package's may not fit into memory.
+// table has the positions of its entries in a message. An entry is read when something refers to it: most belong to
+// expressions, and all of a package's may not fit into memory.
 type table struct {
 	message []byte
 	at      []uint32

@@ -227,7 +227,8 @@ func TestDecodeNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestDecodeReadsOnDemand: a table of types also has those of expressions, and what nothing of data refers to is not looked at.
+// TestDecodeReadsOnDemand: a table of types also has those of expressions, and what nothing of data refers to is not
+// looked at.
 func TestDecodeReadsOnDemand(t *testing.T) {
 	t.Parallel()
 	p := types(build.Record("R", member("x", build.Optional(build.Text))))

@@ -7,7 +7,8 @@ func (d *decoder) typeIn(message []byte, num protowire.Number) *TypeExpr {
 	return d.typ(d.last(message, num), len(d.types.at), 0)
 }
 
-// typ reads a type that may refer to entries of the table with a lower index than below, and is nested within depth others.
+// typ reads a type that may refer to entries of the table with a lower index than below, and is nested within depth
+// others.
 func (d *decoder) typ(message []byte, below, depth int) *TypeExpr {
 	if depth > maxNesting {
 		d.fail("types stand more than %d deep within each other", maxNesting)

@@ -11,8 +11,8 @@ import (
 	"ledgerindexer/internal/damllf/build"
 )
 
-// FuzzDecode decodes anything as the body of a package. What is decoded has names that are names, and all of it can be resolved or is
-// refused; nothing panics or runs away.
+// FuzzDecode decodes anything as the body of a package. What is decoded has names that are names, and all of it can be
+// resolved or is refused; nothing panics or runs away.
 func FuzzDecode(f *testing.F) {
 	for _, style := range []build.Style{{}, {Inline: true}, {Applications: true}, {Inline: true, Unpacked: true, Unknown: true}} {
 		for _, imports := range [][]string{nil, {otherID}} {

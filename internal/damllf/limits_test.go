@@ -129,7 +129,8 @@ func application(left, right int64) message {
 	return message{}.sub(9, message{}.sub(1, message{}.number(8, left)).sub(2, message{}.number(8, right)))
 }
 
-// appended is the payload of a package of a module M, with so many more types in its table, and a record M:M that has a field of each.
+// appended is the payload of a package of a module M, with so many more types in its table, and a record M:M that has a
+// field of each.
 func appended(p build.Package, n int, typ func(i int) message) message {
 	_, payload := p.Encode()
 	var d decoder

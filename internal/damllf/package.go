@@ -68,7 +68,8 @@ type Choice struct {
 	Argument, Result *TypeExpr
 }
 
-// TypeExpr is a type as written in a package, with unresolved references. Uses of a type in a package may share one value.
+// TypeExpr is a type as written in a package, with unresolved references. Uses of a type in a package may share one
+// value.
 type TypeExpr struct {
 	Form    Form
 	Var     string  // of a Variable its name; of Other a description

@@ -35,8 +35,8 @@ type Resolver struct {
 
 // Resolve returns a type with everything that it refers to. A type within itself is Recursive.
 //
-// The error is a *MissingError if packages are missing: these may in turn need others. Any other error is permanent: the type is
-// invalid or too large.
+// The error is a *MissingError if packages are missing: these may in turn need others. Any other error is permanent:
+// the type is invalid or too large.
 func (r Resolver) Resolve(t *TypeExpr) (*Type, error) {
 	n := resolution{lookup: r.Package, packages: map[string]*Package{}}
 	resolved, err := n.resolve(t, place{})
@@ -211,7 +211,8 @@ var builtins = map[Builtin]struct {
 	kind Kind
 	args int
 }{
-	0: {Unit, 0}, 1: {Bool, 0}, 2: {Int64, 0}, 3: {Date, 0}, 4: {Timestamp, 0}, 5: {Numeric, 1}, 6: {Party, 0}, 7: {Text, 0},
+	0: {Unit, 0}, 1: {Bool, 0}, 2: {Int64, 0}, 3: {Date, 0}, 4: {Timestamp, 0}, 5: {Numeric, 1}, 6: {Party, 0},
+	7: {Text, 0},
 	8: {ContractID, 1}, 9: {Optional, 1}, 10: {List, 1}, 11: {GenMap, 2}, 19: {TextMap, 1},
 }
 
@@ -237,7 +238,8 @@ func (n *resolution) builtin(t *TypeExpr, at place) (*Type, error) {
 	return resolved, nil
 }
 
-// describe sets the scale of a Numeric, or the template or interface of a ContractID, unresolved, because it is no part of the value.
+// describe sets the scale of a Numeric, or the template or interface of a ContractID, unresolved, because it is no part
+// of the value.
 func describe(resolved *Type, arg *TypeExpr, at place) error {
 	for arg.Form == Variable {
 		var err error

@@ -27,7 +27,8 @@ const (
 )
 
 var kindNames = [...]string{
-	Unit: "Unit", Bool: "Bool", Int64: "Int64", Date: "Date", Timestamp: "Timestamp", Numeric: "Numeric", Party: "Party", Text: "Text",
+	Unit: "Unit", Bool: "Bool", Int64: "Int64", Date: "Date", Timestamp: "Timestamp", Numeric: "Numeric", Party: "Party",
+	Text:       "Text",
 	ContractID: "ContractId", Optional: "Optional", List: "List", TextMap: "TextMap", GenMap: "GenMap", Record: "Record",
 	Variant: "Variant", Enum: "Enum", Recursive: "Recursive",
 }
@@ -45,8 +46,8 @@ type Type struct {
 	Kind  Kind
 	Scale int // of a Numeric: digits after the point
 
-	// Ref is the definition of a Record, Variant, Enum or Recursive, and the template or interface of a ContractID, if known. It may be
-	// of any version of its package.
+	// Ref is the definition of a Record, Variant, Enum or Recursive, and the template or interface of a ContractID, if
+	// known. It may be of any version of its package.
 	Ref Ref
 
 	Args         []*Type  // of Optional, List, TextMap, GenMap

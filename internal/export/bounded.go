@@ -13,11 +13,13 @@ import (
 
 // Limits on what an object store answers. Connections that stand still end long before: see stalled.
 const (
-	// maxAnswer is the largest answer that is no object, in bytes: a page of a list has 1,000 names of up to 1,024 characters.
+	// maxAnswer is the largest answer that is no object, in bytes: a page of a list has 1,000 names of up to 1,024
+	// characters.
 	maxAnswer = 16 << 20
 	// maxPages and maxListed are how many pages and names a list may have. An export has some dozen files for each range.
 	maxPages, maxListed = 10_000, 2_000_000
-	// maxManifest is the largest manifest, or file of metadata, that is read, in bytes; maxObject the largest file, which has as many parts as an object can have.
+	// maxManifest is the largest manifest, or file of metadata, that is read, in bytes; maxObject the largest file, which
+	// has as many parts as an object can have.
 	maxManifest, maxObject = 16 << 20, 10_000 * partBytes
 	// answerTime is the longest time that an answer may take, and objectTime that of an object.
 	answerTime, objectTime = 10 * time.Minute, 6 * time.Hour
@@ -41,7 +43,8 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	body := &boundedBody{ReadCloser: resp.Body, left: maxAnswer, end: time.Now().Add(answerTime)}
-	if r.Method == http.MethodGet && r.URL.RawQuery == "" && resp.StatusCode/100 == 2 { // an object: its reader knows how large it may be
+	// an object: its reader knows how large it may be
+	if r.Method == http.MethodGet && r.URL.RawQuery == "" && resp.StatusCode/100 == 2 {
 		body.left, body.end = maxObject, time.Now().Add(objectTime)
 	}
 	if pages, ok := r.Context().Value(pagesKey{}).(*listPages); ok && resp.StatusCode == http.StatusOK {

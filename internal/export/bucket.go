@@ -24,22 +24,23 @@ import (
 
 const (
 	scheme = "s3://"
-	// partBytes is the size of the parts in which a larger object is sent. A part stays in memory until it has arrived. An object has at most
-	// 10,000 parts: 80 GB.
+	// partBytes is the size of the parts in which a larger object is sent. A part stays in memory until it has arrived. An
+	// object has at most 10,000 parts: 80 GB.
 	partBytes = 8 << 20
 	// stalled is how long a connection may transfer nothing.
 	stalled = 2 * time.Minute
 )
 
-// bucket is a place in an object store with the interface of S3. An object appears whole or not at all, and is durable once the store has
-// confirmed it.
+// bucket is a place in an object store with the interface of S3. An object appears whole or not at all, and is durable
+// once the store has confirmed it.
 type bucket struct {
 	client *minio.Client
 	name   string
 	prefix string // empty, or with a slash at its end
 }
 
-// openBucket takes credentials, or where they are, region and endpoint from the variables that other programs take them from. It makes no request.
+// openBucket takes credentials, or where they are, region and endpoint from the variables that other programs take them
+// from. It makes no request.
 func openBucket(name string, getenv func(string) string) (*bucket, error) {
 	b := &bucket{}
 	b.name, b.prefix, _ = strings.Cut(strings.TrimPrefix(name, scheme), "/")
@@ -50,10 +51,12 @@ func openBucket(name string, getenv func(string) string) (*bucket, error) {
 		return nil, fmt.Errorf("%s names no bucket: give %sbucket/prefix", name, scheme)
 	}
 	if err := s3utils.CheckValidBucketName(b.name); err != nil {
-		return nil, fmt.Errorf("%s: no bucket can have the name %q, which needs 3 to 63 letters, digits, dots and hyphens: give %sbucket/prefix", name, b.name, scheme)
+		return nil, fmt.Errorf("%s: no bucket can have the name %q, which needs 3 to 63 letters, digits, dots and hyphens: "+
+			"give %sbucket/prefix", name, b.name, scheme)
 	}
 	endpoint, err := url.Parse(cmp.Or(getenv("AWS_ENDPOINT_URL"), "https://s3.amazonaws.com"))
-	if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" || strings.Trim(endpoint.Path, "/") != "" || endpoint.User != nil {
+	if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" ||
+		strings.Trim(endpoint.Path, "/") != "" || endpoint.User != nil {
 		return nil, errors.New("AWS_ENDPOINT_URL has to be the address of the object store, such as https://s3.example.com")
 	}
 	access, err := credentialsOf(*endpoint, getenv)
@@ -98,7 +101,8 @@ func (c impatientConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write writes within the time limit. It extends the limit of reading too: the answer comes only after everything was sent.
+// Write writes within the time limit. It extends the limit of reading too: the answer comes only after everything was
+// sent.
 func (c impatientConn) Write(p []byte) (int, error) {
 	if err := c.SetDeadline(time.Now().Add(c.limit)); err != nil {
 		return 0, err
@@ -115,7 +119,8 @@ func (b *bucket) URL() string { return b.String() }
 // List: see Place.
 func (b *bucket) List(ctx context.Context) (map[string]int64, error) {
 	found := map[string]int64{}
-	for object := range b.client.ListObjectsIter(ofOneList(ctx), b.name, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true}) {
+	for object := range b.client.ListObjectsIter(ofOneList(ctx), b.name, minio.ListObjectsOptions{Prefix: b.prefix,
+		Recursive: true}) {
 		if object.Err != nil {
 			return nil, b.failed("list", "", object.Err)
 		}
@@ -206,7 +211,8 @@ func (b *bucket) copy(ctx context.Context, name string, to *copied) error {
 			return nil
 		}
 		if room := (noRoom{}); errors.As(err, &room) {
-			return fmt.Errorf("copy %s/%s: %w; make room in TMPDIR, the folder of temporary files, or name another one by it", b, name, room)
+			return fmt.Errorf("copy %s/%s: %w; make room in TMPDIR, the folder of temporary files, or name another one by it", b,
+				name, room)
 		}
 		if _, ok := errors.AsType[*ledger.Problem](err); ok {
 			return b.failed("read", name, err)
@@ -271,13 +277,15 @@ func (b *bucket) upload(ctx context.Context, name string, content io.Reader) err
 	return err
 }
 
-// putOptions say how objects are sent. Without TLS the client would sign each block, as it never does with TLS. Where a server answers before
-// it has read all, two goroutines close what signs, and other uploads may be signed wrongly. The server sees by the MD5 what did not arrive whole.
+// putOptions say how objects are sent. Without TLS the client would sign each block, as it never does with TLS. Where a
+// server answers before it has read all, two goroutines close what signs, and other uploads may be signed wrongly. The
+// server sees by the MD5 what did not arrive whole.
 func putOptions() minio.PutObjectOptions {
 	return minio.PutObjectOptions{PartSize: partBytes, DisableContentSha256: true, SendContentMd5: true}
 }
 
-// failed explains the error of a request. It is a *ledger.Problem if another try does not help; the client has retried what may pass.
+// failed explains the error of a request. It is a *ledger.Problem if another try does not help; the client has retried
+// what may pass.
 func (b *bucket) failed(what, name string, err error) error {
 	if err == nil {
 		return nil
@@ -293,7 +301,8 @@ func (b *bucket) failed(what, name string, err error) error {
 	case errors.As(err, &unverified):
 		return &ledger.Problem{
 			What: fmt.Sprintf("the certificate of the object store can't be accepted, to %s %s", what, object), Err: err,
-			Do: "name the store in AWS_ENDPOINT_URL as its certificate does; if its authority is your own, give that one's certificate by SSL_CERT_FILE; see also this machine's clock",
+			Do: "name the store in AWS_ENDPOINT_URL as its certificate does; if its authority is your own, give that one's " +
+				"certificate by SSL_CERT_FILE; see also this machine's clock",
 		}
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return &ledger.Problem{
@@ -306,16 +315,21 @@ func (b *bucket) failed(what, name string, err error) error {
 		return fmt.Errorf("%s %s: %w", what, object, fs.ErrNotExist)
 	case answer.Code == minio.NoSuchBucket || answer.Code == minio.InvalidBucketName:
 		do = fmt.Sprintf("make bucket %s, or name another one; see AWS_ENDPOINT_URL", b.name)
-	case answer.StatusCode == http.StatusInsufficientStorage || strings.Contains(answer.Code, "Quota") || strings.Contains(answer.Code, "StorageFull"):
+	case answer.StatusCode == http.StatusInsufficientStorage || strings.Contains(answer.Code, "Quota") ||
+		strings.Contains(answer.Code, "StorageFull"):
 		do = "make room in the object store, or raise its quota, and run the command again"
-	case answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized || answer.Code == "ExpiredToken" || answer.Code == "InvalidToken":
-		do = "see AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, or the role of the pod or task, and this machine's clock, and what they may do in the bucket: list, get, put and delete objects, and list and abort uploads"
+	case answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized ||
+		answer.Code == "ExpiredToken" || answer.Code == "InvalidToken":
+		do = "see AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, or the role of the pod or task, and this " +
+			"machine's clock, and what they may do in the bucket: list, get, put and delete objects, and list and abort uploads"
 	case answer.StatusCode == http.StatusMovedPermanently || answer.Code == minio.AuthorizationHeaderMalformed:
 		do = "set AWS_REGION to the bucket's region"
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%s %s: %w", what, object, err)
 	default:
-		return fmt.Errorf("%s %s: %w; run the command again when the object store answers: it continues where it was", what, object, err)
+		return fmt.Errorf("%s %s: %w; run the command again when the object store answers: it continues where it was", what,
+			object, err)
 	}
-	return &ledger.Problem{What: fmt.Sprintf("the object store refuses to %s %s (%s)", what, object, answer.Code), Err: err, Do: do}
+	return &ledger.Problem{What: fmt.Sprintf("the object store refuses to %s %s (%s)", what, object, answer.Code),
+		Err: err, Do: do}
 }

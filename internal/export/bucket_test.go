@@ -321,7 +321,8 @@ func TestACertificateOfAnObjectStore(t *testing.T) {
 	requireUnlisted(t, store.URL, "SSL_CERT_FILE")
 }
 
-// requireUnlisted requires that a bucket of a store can't be listed, with an error that names the bucket and says what to do.
+// requireUnlisted requires that a bucket of a store can't be listed, with an error that names the bucket and says what
+// to do.
 func requireUnlisted(t *testing.T, endpoint, do string) {
 	t.Helper()
 	environ := map[string]string{"AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"}
@@ -334,7 +335,8 @@ func requireUnlisted(t *testing.T, endpoint, do string) {
 	require.Contains(t, problem.Do, do)
 }
 
-// A store that speaks TLS where it is named without, or the other way round, is no store that does not answer for a while.
+// A store that speaks TLS where it is named without, or the other way round, is no store that does not answer for a
+// while.
 func TestAnObjectStoreOfTheOtherScheme(t *testing.T) {
 	t.Parallel()
 	plain := httptest.NewServer(http.NotFoundHandler())

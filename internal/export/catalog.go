@@ -24,8 +24,9 @@ type catalog struct {
 	left    map[string]int64 // files of an export that ended early, with their sizes
 }
 
-// load reads the manifests, in the order of their ranges, and looks for the files that they name. Those that are missing or were cut, a manifest that is damaged, and two
-// that overlap, are a *ledger.Problem. The list of an object store may come late: what it lacks is asked for by its name, and so is the manifest of a file that it has.
+// load reads the manifests, in the order of their ranges, and looks for the files that they name. Those that are
+// missing or were cut, a manifest that is damaged, and two that overlap, are a *ledger.Problem. The list of an object
+// store may come late: what it lacks is asked for by its name, and so is the manifest of a file that it has.
 func (c *catalog) load(ctx context.Context) error {
 	found, err := c.place.List(ctx)
 	if err != nil {
@@ -47,11 +48,12 @@ func (c *catalog) load(ctx context.Context) error {
 				Do:   "name another place: records are exported (`indexer export --records`) into one of their own, and not pruned",
 			}
 		}
-		if n := len(c.done); n > 0 && m.From < c.done[n-1].To && m.Participant == c.done[n-1].Participant && m.Scope == c.done[n-1].Scope {
+		if n := len(c.done); n > 0 && m.From < c.done[n-1].To && m.Participant == c.done[n-1].Participant &&
+			m.Scope == c.done[n-1].Scope {
 			return &ledger.Problem{
 				What: fmt.Sprintf("%s overlaps with %s in %s", m.Name(), c.done[n-1].Name(), c.place),
-				Do: "remove one of the two manifests, of whose range nothing was pruned that only its files have, and export again, which writes the offsets that are in " +
-					"none then",
+				Do: "remove one of the two manifests, of whose range nothing was pruned that only its files have, and export " +
+					"again, which writes the offsets that are in none then",
 			}
 		}
 		for _, file := range m.named() {
@@ -75,7 +77,8 @@ func (c *catalog) load(ctx context.Context) error {
 	return nil
 }
 
-// manifestsOf are the names of the manifests in a list, and those of the manifests that its whole files may have, in order.
+// manifestsOf are the names of the manifests in a list, and those of the manifests that its whole files may have, in
+// order.
 func manifestsOf(found map[string]int64) []string {
 	names := map[string]bool{}
 	for name := range found {
@@ -89,7 +92,8 @@ func manifestsOf(found map[string]int64) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// refuseOtherKind refuses what is of a network where a participant's is meant, and the other way round: records of both can be of the same network.
+// refuseOtherKind refuses what is of a network where a participant's is meant, and the other way round: records of both
+// can be of the same network.
 func (c *catalog) refuseOtherKind(network bool) error {
 	i := slices.IndexFunc(c.done, func(m Manifest) bool { return m.OfNetwork != network })
 	if i < 0 {
@@ -103,7 +107,8 @@ func (c *catalog) refuseOtherKind(network bool) error {
 	}
 }
 
-// damaged says of a file that it is not as a manifest says. An export may have written both again since the manifest was read.
+// damaged says of a file that it is not as a manifest says. An export may have written both again since the manifest
+// was read.
 func (c *catalog) damaged(ctx context.Context, m *Manifest, file File, what string) error {
 	now, err := c.manifest(ctx, m.Name())
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !slices.Contains(now.named(), file) {
@@ -117,7 +122,8 @@ func (c *catalog) damaged(ctx context.Context, m *Manifest, file File, what stri
 	}
 	return &ledger.Problem{
 		What: fmt.Sprintf("the file %s of the export is damaged: it %s", file.Name, what),
-		Do: fmt.Sprintf("bring it back from a copy, or, if none of the updates after offset %d up to %d were pruned, remove %s: then they are exported again",
+		Do: fmt.Sprintf("bring it back from a copy, or, if none of the updates after offset %d up to %d were pruned, "+
+			"remove %s: then they are exported again",
 			m.From, m.To, m.Name()),
 	}
 }
@@ -161,8 +167,8 @@ func (c *catalog) Check(ctx context.Context) error {
 	return nil
 }
 
-// open opens a file and checks its digest; another one than the manifest's is a *ledger.Problem. An open file does not change: an export
-// replaces files, and never writes into them.
+// open opens a file and checks its digest; another one than the manifest's is a *ledger.Problem. An open file does not
+// change: an export replaces files, and never writes into them.
 func (c *catalog) open(ctx context.Context, m *Manifest, file File) (content Content, err error) {
 	content, err = c.place.Open(ctx, file.Name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -167,7 +167,8 @@ func (u unread) Open(ctx context.Context, name string) (Content, error) {
 	return u.Place.Open(ctx, name)
 }
 
-// Whether a file is damaged, or was written again, is not known before its manifest was read again: nobody is told to remove it.
+// Whether a file is damaged, or was written again, is not known before its manifest was read again: nobody is told to
+// remove it.
 func TestAManifestThatCannotBeReadAgain(t *testing.T) {
 	t.Parallel()
 	place, err := Open(t.TempDir(), true)

@@ -1,4 +1,5 @@
-// Package export writes what analysts read as Parquet files, with a manifest for each range of offsets, or of records. It knows no SQL.
+// Package export writes what analysts read as Parquet files, with a manifest for each range of offsets, or of records.
+// It knows no SQL.
 package export
 
 import (
@@ -34,7 +35,8 @@ type Options struct {
 	Wrote     func(Manifest) // is called for each range that was written
 }
 
-// Open opens a place by its name: a folder, or a bucket as s3://bucket/prefix. With write it makes a folder that is missing.
+// Open opens a place by its name: a folder, or a bucket as s3://bucket/prefix. With write it makes a folder that is
+// missing.
 func Open(name string, write bool) (place Place, err error) {
 	if strings.HasPrefix(name, scheme) {
 		place, err = openBucket(name, os.Getenv)
@@ -54,17 +56,20 @@ type Export struct {
 	options   Options
 	relations []store.ExportRelation // of the analysts, as the database has them
 	published bool                   // the tables show all ranges that are done
-	end       ledger.Offset          // the watermark when the export began; an export of other than full ranges ends there. 0: not known yet
+	// the watermark when the export began; an export of other than full ranges ends there. 0: not known yet
+	end ledger.Offset
 }
 
-// Begin locks a place in the database and reads what was exported there. A missing or truncated file and a damaged manifest are a *ledger.Problem,
-// and so is another export at work there. The caller calls unlock after the export.
-func Begin(ctx context.Context, database *store.Store, place Place, options Options) (e *Export, unlock func(), err error) {
+// Begin locks a place in the database and reads what was exported there. A missing or truncated file and a damaged
+// manifest are a *ledger.Problem, and so is another export at work there. The caller calls unlock after the export.
+func Begin(ctx context.Context, database *store.Store, place Place,
+	options Options) (e *Export, unlock func(), err error) {
 	locked, unlock, err := database.LockExport(ctx, place.URL())
 	if err != nil {
 		return nil, nil, err
 	}
-	e = &Export{catalog: catalog{place: lockedPlace{place, locked}, records: options.Records}, database: database, options: options}
+	e = &Export{catalog: catalog{place: lockedPlace{place, locked}, records: options.Records}, database: database,
+		options: options}
 	err = place.AbortUploads(ctx)
 	if err == nil {
 		err = e.load(ctx)
@@ -106,8 +111,9 @@ func (l lockedPlace) within(ctx context.Context, change func(context.Context) er
 	return cmp.Or(context.Cause(l.locked), err)
 }
 
-// clean removes what an interrupted export left, so that no engine finds rows twice. Whole files without a manifest whose updates were
-// pruned are a *ledger.Problem: their manifest may have been lost, and nothing else has these updates.
+// clean removes what an interrupted export left, so that no engine finds rows twice. Whole files without a manifest
+// whose updates were pruned are a *ledger.Problem: their manifest may have been lost, and nothing else has these
+// updates.
 func (e *Export) clean(ctx context.Context, state store.ExportState) error {
 	if len(e.left) == 0 {
 		return nil
@@ -120,7 +126,8 @@ func (e *Export) clean(ctx context.Context, state store.ExportState) error {
 		if pruned {
 			return &ledger.Problem{
 				What: fmt.Sprintf("no manifest of %s names %s, whose updates were pruned", e.place, name),
-				Do:   "bring the manifest back from a copy, or remove the file if there never was one: then an export ended before it was done",
+				Do: "bring the manifest back from a copy, or remove the file if there never was one: then an export ended " +
+					"before it was done",
 			}
 		}
 	}
@@ -136,13 +143,14 @@ func (e *Export) clean(ctx context.Context, state store.ExportState) error {
 	return nil
 }
 
-// ofPruned reports whether a file may be all that there is of updates that were pruned. One that ends where the database begins may have been written since,
-// of what is carried there: then its range has no updates.
+// ofPruned reports whether a file may be all that there is of updates that were pruned. One that ends where the
+// database begins may have been written since, of what is carried there: then its range has no updates.
 func (e *Export) ofPruned(ctx context.Context, name string, size int64, state store.ExportState) (bool, error) {
 	of, _ := rangeOf(name)
 	pruned := min(state.PrunedTo, state.HistoryFloor) // history may have been filled in again since
 	switch {
-	case strings.HasSuffix(name, part), of.From >= pruned, slices.ContainsFunc(e.done, func(m Manifest) bool { return m.From == of.From && m.To == of.To }):
+	case strings.HasSuffix(name, part), of.From >= pruned,
+		slices.ContainsFunc(e.done, func(m Manifest) bool { return m.From == of.From && m.To == of.To }):
 		return false, nil
 	case of.To != pruned:
 		return true, nil
@@ -161,7 +169,8 @@ func (e *Export) ofPruned(ctx context.Context, name string, size int64, state st
 	return err != nil || parsed.NumRows() > 0, nil // one that is damaged says nothing
 }
 
-// rangeOf is the range of which a file is, or was to become one, and whether it is such a file: where no manifest names it, an export ended early.
+// rangeOf is the range of which a file is, or was to become one, and whether it is such a file: where no manifest names
+// it, an export ended early.
 func rangeOf(name string) (of ledger.Range, ours bool) {
 	base, unfinished := strings.CutSuffix(name, part)
 	relation, file, _ := strings.Cut(base, "/")
@@ -177,8 +186,8 @@ func rangeOf(name string) (of ledger.Range, ours bool) {
 	return of, err == nil && writing != "" && base == fileName(relation, of.From, of.To, writing)
 }
 
-// Next exports the next range, in one snapshot of the database, and reports whether there was one. If the export can't continue, the
-// error is a *ledger.Problem.
+// Next exports the next range, in one snapshot of the database, and reports whether there was one. If the export can't
+// continue, the error is a *ledger.Problem.
 func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 	in := e.database.Export
 	if e.options.Records {
@@ -206,8 +215,10 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 		if err := e.clean(ctx, state); err != nil {
 			return err
 		}
-		// After a reset, and where a history that was read again has no records, there may be nothing to put in the place of what is not in the database.
-		if err := e.forget(ctx, snapshot, outdated, func(m *Manifest) bool { return m.To > state.Watermark || state.Watermark == state.RecordsAfter }); err != nil {
+		// After a reset, and where a history that was read again has no records, there may be nothing to put in the place of
+		// what is not in the database.
+		if err := e.forget(ctx, snapshot, outdated,
+			func(m *Manifest) bool { return m.To > state.Watermark || state.Watermark == state.RecordsAfter }); err != nil {
 			return err
 		}
 		to, err := e.cut(ctx, snapshot, state, gap)
@@ -271,7 +282,8 @@ func (e *Export) cut(ctx context.Context, snapshot *store.ExportSnapshot, state 
 	if gap.From == 0 && state.HistoryFloor > 0 && gap.To >= state.HistoryFloor {
 		return state.HistoryFloor, nil
 	}
-	// Before the records of a history that was read again there are none any more. What was exported of them stays until there is something in its place.
+	// Before the records of a history that was read again there are none any more. What was exported of them stays until
+	// there is something in its place.
 	after := max(gap.From, state.RecordsAfter)
 	if gap.To <= after {
 		return 0, nil
@@ -287,8 +299,9 @@ func (e *Export) cut(ctx context.Context, snapshot *store.ExportSnapshot, state 
 	return gap.To, nil
 }
 
-// forget removes outdated ranges, those that which returns true for: from the tables first, then the manifest of each, then its files.
-// Where the snapshot is lost what is left of them stays: pruning, which waits for the snapshot, may have relied on these files since.
+// forget removes outdated ranges, those that which returns true for: from the tables first, then the manifest of each,
+// then its files. Where the snapshot is lost what is left of them stays: pruning, which waits for the snapshot, may
+// have relied on these files since.
 func (e *Export) forget(ctx context.Context, snapshot *store.ExportSnapshot, outdated []Manifest, which func(*Manifest) bool) error {
 	going := slices.DeleteFunc(slices.Clone(outdated), func(m Manifest) bool { return !which(&m) })
 	left := slices.DeleteFunc(slices.Clone(e.done), func(m Manifest) bool { return among(going, m) })
@@ -341,8 +354,9 @@ func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, stat
 	return nil
 }
 
-// addViews writes the typed views that the first range lacks, or of which it lacks columns, and then its manifest, in the place of the one before. The other files stay:
-// only where rows changed in the database is a range ever removed, which pruning relies on.
+// addViews writes the typed views that the first range lacks, or of which it lacks columns, and then its manifest, in
+// the place of the one before. The other files stay: only where rows changed in the database is a range ever removed,
+// which pruning relies on.
 func (e *Export) addViews(ctx context.Context, snapshot *store.ExportSnapshot, state store.ExportState, through ledger.Offset) (wrote bool, err error) {
 	lacking := func(m *Manifest) []store.ExportRelation {
 		return slices.DeleteFunc(slices.Clone(e.relations), func(r store.ExportRelation) bool { return !m.lacks(r) })
@@ -422,8 +436,8 @@ func (e *Export) writeRelation(ctx context.Context, snapshot *store.ExportSnapsh
 	return file, err
 }
 
-// writePackages writes the stored packages that no manifest names yet, and returns the files of all stored ones. It leaves out a damaged
-// package, whose id is not the SHA-256 of its content.
+// writePackages writes the stored packages that no manifest names yet, and returns the files of all stored ones. It
+// leaves out a damaged package, whose id is not the SHA-256 of its content.
 func (e *Export) writePackages(ctx context.Context, snapshot *store.ExportSnapshot) ([]File, error) {
 	ids, err := snapshot.Packages(ctx)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"syscall"
 )
 
-// What is exported is as confidential as the ledger: beside its owner only a group may read it, which the umask may forbid too.
+// What is exported is as confidential as the ledger: beside its owner only a group may read it, which the umask may
+// forbid too.
 const folderMode, fileMode = 0o750, 0o640
 
 // part ends the name of an unfinished file.
@@ -28,7 +29,8 @@ type Place interface {
 	List(ctx context.Context) (map[string]int64, error)
 	// Open opens a file. The error is fs.ErrNotExist where there is none.
 	Open(ctx context.Context, name string) (Content, error)
-	// Write calls fill to write a file. The file replaces an existing one when it is whole and on the disk; else nothing changes.
+	// Write calls fill to write a file. The file replaces an existing one when it is whole and on the disk; else nothing
+	// changes.
 	Write(ctx context.Context, name string, fill func(io.Writer) error) error
 	// Remove removes a file.
 	Remove(ctx context.Context, name string) error

@@ -18,9 +18,10 @@ import (
 	"ledgerindexer/store"
 )
 
-// Each of the analysts' relations is a table of Apache Iceberg (format version 2), in the layout that is read without a catalog: the folder metadata has
-// v1.metadata.json, v2.metadata.json and so on, each of which takes the place of the one before, and version-hint.text the number of the one in force.
-// What they say follows from the manifests: a version has one snapshot, of all files.
+// Each of the analysts' relations is a table of Apache Iceberg (format version 2), in the layout that is read without a
+// catalog: the folder metadata has v1.metadata.json, v2.metadata.json and so on, each of which takes the place of the
+// one before, and version-hint.text the number of the one in force. What they say follows from the manifests: a version
+// has one snapshot, of all files.
 const (
 	metadata = "/metadata/"
 	hint     = "version-hint.text"
@@ -32,11 +33,13 @@ const (
 
 // icebergTypes are the types of columns.
 var icebergTypes = map[store.ExportType]string{
-	store.ExportBigint: "long", store.ExportInteger: "int", store.ExportBoolean: "boolean", store.ExportText: "string", store.ExportJSON: "string",
+	store.ExportBigint: "long", store.ExportInteger: "int", store.ExportBoolean: "boolean", store.ExportText: "string",
+	store.ExportJSON:  "string",
 	store.ExportBytes: "binary", store.ExportTime: "timestamptz", store.ExportDate: "date",
 }
 
-// icebergSchema describes the columns of a relation. A column's id is its place: relations get columns only at their end.
+// icebergSchema describes the columns of a relation. A column's id is its place: relations get columns only at their
+// end.
 func icebergSchema(columns []store.ExportColumn) map[string]any {
 	fields := []any{}
 	for n, column := range columns {
@@ -52,8 +55,8 @@ func icebergSchema(columns []store.ExportColumn) map[string]any {
 	return map[string]any{"type": "struct", "schema-id": 0, "fields": fields}
 }
 
-// publish makes the tables show the files of some manifests, if they don't yet. The version in force stays until all new metadata of a table
-// are written, and its metadata until the next publish.
+// publish makes the tables show the files of some manifests, if they don't yet. The version in force stays until all
+// new metadata of a table are written, and its metadata until the next publish.
 func (e *Export) publish(ctx context.Context, manifests []Manifest) error {
 	found, err := e.place.List(ctx)
 	if err != nil {
@@ -81,7 +84,8 @@ func (e *Export) publish(ctx context.Context, manifests []Manifest) error {
 
 // retract removes the metadata of tables whose views were dropped. Their files go with their ranges.
 func (e *Export) retract(ctx context.Context, found map[string]int64) error {
-	// In descending order of names a file goes before those that it names: the hint, then the metadata, then the Avro files.
+	// In descending order of names a file goes before those that it names: the hint, then the metadata, then the Avro
+	// files.
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(found))) {
 		relation, _, isMetadata := strings.Cut(name, metadata)
 		if !isMetadata || slices.ContainsFunc(e.relations, func(r store.ExportRelation) bool { return r.Name == relation }) {
@@ -138,7 +142,8 @@ func (t *table) publish(ctx context.Context, found map[string]int64) error {
 		return err
 	}
 	for name := range found {
-		if n, kind := versionOf(name, folder); kind != "" && n < min(last-1, hinted) { // a reader of the version before may still need its files
+		// a reader of the version before may still need its files
+		if n, kind := versionOf(name, folder); kind != "" && n < min(last-1, hinted) {
 			if err := t.place.Remove(ctx, name); err != nil {
 				return err
 			}
@@ -154,7 +159,8 @@ const (
 	entriesFile  = "%d-entries.avro"
 )
 
-// versionOf returns the version of a file in a table's folder of metadata, and which of the version's files it is; an empty kind: none.
+// versionOf returns the version of a file in a table's folder of metadata, and which of the version's files it is; an
+// empty kind: none.
 func versionOf(name, folder string) (version int, kind string) {
 	base, inside := strings.CutPrefix(strings.TrimSuffix(name, part), folder)
 	for _, kind := range []string{metadataFile, listFile, entriesFile} {
@@ -206,11 +212,13 @@ func (t *table) writeVersion(ctx context.Context, version int, digest string) er
 	now := time.Now().UnixMilli()
 	id := fmt.Sprintf("%x", sha256.Sum256([]byte(t.location)))
 	said := map[string]any{
-		"format-version": 2, "table-uuid": fmt.Sprintf("%s-%s-8%s-8%s-%s", id[:8], id[8:12], id[12:15], id[15:18], id[18:30]), "location": t.location,
+		"format-version": 2, "table-uuid": fmt.Sprintf("%s-%s-8%s-8%s-%s", id[:8], id[8:12], id[12:15], id[15:18], id[18:30]),
+		"location":             t.location,
 		"last-sequence-number": version, "last-updated-ms": now, "last-column-id": elements + len(t.relation.Columns),
 		"schemas": []any{schema}, "current-schema-id": 0,
-		"partition-specs": []any{map[string]any{"spec-id": 0, "fields": []any{}}}, "default-spec-id": 0, "last-partition-id": 999,
-		"sort-orders": []any{map[string]any{"order-id": 0, "fields": []any{}}}, "default-sort-order-id": 0,
+		"partition-specs": []any{map[string]any{"spec-id": 0, "fields": []any{}}}, "default-spec-id": 0,
+		"last-partition-id": 999,
+		"sort-orders":       []any{map[string]any{"order-id": 0, "fields": []any{}}}, "default-sort-order-id": 0,
 		"properties": map[string]string{digestOf: digest}, "snapshots": []any{},
 	}
 	if len(t.files) > 0 {
@@ -231,10 +239,13 @@ func (t *table) writeVersion(ctx context.Context, version int, digest string) er
 		if err := t.write(ctx, name, list); err != nil {
 			return err
 		}
-		said["current-snapshot-id"], said["refs"] = version, map[string]any{"main": map[string]any{"snapshot-id": version, "type": "branch"}}
+		said["current-snapshot-id"], said["refs"] = version, map[string]any{"main": map[string]any{"snapshot-id": version,
+			"type": "branch"}}
 		said["snapshots"] = []any{map[string]any{
-			"snapshot-id": version, "sequence-number": version, "timestamp-ms": now, "manifest-list": t.location + metadata + name, "schema-id": 0,
-			"summary": map[string]string{"operation": "append", "total-records": fmt.Sprint(rows), "total-data-files": fmt.Sprint(len(t.files))},
+			"snapshot-id": version, "sequence-number": version, "timestamp-ms": now, "manifest-list": t.location + metadata +
+				name, "schema-id": 0,
+			"summary": map[string]string{"operation": "append", "total-records": fmt.Sprint(rows),
+				"total-data-files": fmt.Sprint(len(t.files))},
 		}}
 		said["snapshot-log"] = []any{map[string]any{"snapshot-id": version, "timestamp-ms": now}}
 	}
@@ -308,7 +319,8 @@ func (t *table) entries(schema map[string]any) ([]byte, error) {
 		records = bounds(records, int64(file.of.To))
 	}
 	return avroFile([][2]string{
-		{"avro.schema", entriesSchema}, {"schema", string(text)}, {"schema-id", "0"}, {"partition-spec", "[]"}, {"partition-spec-id", "0"},
+		{"avro.schema", entriesSchema}, {"schema", string(text)}, {"schema-id", "0"}, {"partition-spec", "[]"},
+		{"partition-spec-id", "0"},
 		{"format-version", "2"}, {"content", "data"},
 	}, len(t.files), records), nil
 }
@@ -337,11 +349,12 @@ func (t *table) write(ctx context.Context, name string, content []byte) error {
 	})
 }
 
-// An Avro file begins with a mark, a map of metadata and the 16 bytes that end each block. A block has the number of its records, their
-// length in bytes, and the records, whose fields follow one another. Whole numbers have a variable length; a text follows its length.
+// An Avro file begins with a mark, a map of metadata and the 16 bytes that end each block. A block has the number of
+// its records, their length in bytes, and the records, whose fields follow one another. Whole numbers have a variable
+// length; a text follows its length.
 
-// avroFile returns an Avro file of some records. They are not compressed, which the format takes for granted where nothing is said, and PyIceberg
-// does not.
+// avroFile returns an Avro file of some records. They are not compressed, which the format takes for granted where
+// nothing is said, and PyIceberg does not.
 func avroFile(known [][2]string, count int, records []byte) []byte {
 	known = append(known, [2]string{"avro.codec", "null"})
 	file := avroLongs([]byte("Obj\x01"), int64(len(known)))

@@ -9,7 +9,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// A table has no file of another template: of a view that was dropped, and had its name and columns. Such a file stays where its range was pruned.
+// A table has no file of another template: of a view that was dropped, and had its name and columns. Such a file stays
+// where its range was pruned.
 func TestATableIsOfOneTemplate(t *testing.T) {
 	t.Parallel()
 	place, err := Open(t.TempDir(), true)

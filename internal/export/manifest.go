@@ -21,7 +21,8 @@ const (
 	packages  = "packages"
 )
 
-// Manifest describes the export of a range of offsets. It is written after the range's files, so that a range with a manifest is whole.
+// Manifest describes the export of a range of offsets. It is written after the range's files, so that a range with a
+// manifest is whole.
 type Manifest struct {
 	Format          int             `json:"format"`
 	Participant     string          `json:"participant,omitempty"`
@@ -29,22 +30,24 @@ type Manifest struct {
 	Scope           string          `json:"scope"`
 	ScopeDefinition json.RawMessage `json:"scope_definition"`
 	SchemaVersion   int64           `json:"schema_version"`
-	Narrowed        bool            `json:"narrowed,omitempty"`   // some updates were stored in an earlier scope, which showed more
-	OfNetwork       bool            `json:"of_network,omitempty"` // the updates of a network, of which Participant is the party that operates it
-	Records         bool            `json:"records,omitempty"`    // it is of records of the transaction history: offsets are their seqs
+	// some updates were stored in an earlier scope, which showed more
+	Narrowed bool `json:"narrowed,omitempty"`
+	// the updates of a network, of which Participant is the party that operates it
+	OfNetwork bool `json:"of_network,omitempty"`
+	Records   bool `json:"records,omitempty"` // it is of records of the transaction history: offsets are their seqs
 
 	From ledger.Offset `json:"from_exclusive"`
 	To   ledger.Offset `json:"to_inclusive"`
-	// CompleteFrom is the offset after which the range's events are complete. Below it are the rows of a snapshot, and the part of earlier
-	// history that was filled in.
+	// CompleteFrom is the offset after which the range's events are complete. Below it are the rows of a snapshot, and the
+	// part of earlier history that was filled in.
 	CompleteFrom ledger.Offset `json:"complete_from"`
 	// StateFrom is the offset from which the database knew what was active; nil: it did not.
 	StateFrom *ledger.Offset `json:"state_from,omitempty"`
 	// PrunedTo is the offset up to which the database was pruned.
 	PrunedTo ledger.Offset `json:"pruned_to,omitempty"`
 
-	// Change is the number of the newest change (ledger.rewrites) that the files contain, and ChangedAt its time: a restored database gives
-	// the same numbers to other changes.
+	// Change is the number of the newest change (ledger.rewrites) that the files contain, and ChangedAt its time: a
+	// restored database gives the same numbers to other changes.
 	Change    int64              `json:"change"`
 	ChangedAt time.Time          `json:"changed_at,omitzero"`
 	Seals     []store.ExportSeal `json:"seals"`
@@ -96,8 +99,8 @@ func manifestName(from, to ledger.Offset) string {
 	return manifests + "/" + rangeName(from, to) + ".json"
 }
 
-// fileName is the name of a relation's file of a range. writing tells when it was written: no file takes the place of another one, because engines keep what they have read
-// by its name.
+// fileName is the name of a relation's file of a range. writing tells when it was written: no file takes the place of
+// another one, because engines keep what they have read by its name.
 func fileName(relation string, from, to ledger.Offset, writing string) string {
 	return relation + "/" + rangeName(from, to) + "." + writing + ".parquet"
 }
@@ -116,7 +119,8 @@ func readManifest(name string, text []byte) (m Manifest, err error) {
 	}
 	for _, file := range m.Files {
 		of, ours := rangeOf(file.Name)
-		if err == nil && (!ours || of != ledger.Range{From: m.From, To: m.To} || path.Dir(file.Name) != file.Relation || strings.HasSuffix(file.Name, part)) {
+		if err == nil && (!ours || of != ledger.Range{From: m.From, To: m.To} || path.Dir(file.Name) != file.Relation ||
+			strings.HasSuffix(file.Name, part)) {
 			err = fmt.Errorf("it names %q, which is no file of its range", file.Name)
 		}
 	}
@@ -128,19 +132,22 @@ func readManifest(name string, text []byte) (m Manifest, err error) {
 	if err != nil {
 		return m, &ledger.Problem{
 			What: fmt.Sprintf("the manifest %s is damaged", name), Err: err,
-			Do: "bring it back from a copy, or, if none of the updates of its range were pruned, remove it: then they are exported again",
+			Do: "bring it back from a copy, or, if none of the updates of its range were pruned, remove it: then they are " +
+				"exported again",
 		}
 	}
 	return m, nil
 }
 
-// lacks reports whether a relation is a typed view that has no file, or one with other columns, or of a view of the same name that was dropped.
+// lacks reports whether a relation is a typed view that has no file, or one with other columns, or of a view of the
+// same name that was dropped.
 func (m *Manifest) lacks(r store.ExportRelation) bool {
 	file, err := m.file(r.Name)
 	return r.Of != "" && (err != nil || file.Of != r.Of || file.Columns != columnsOf(r))
 }
 
-// columnsOf describes the columns of a typed view. It is empty for other relations, whose columns follow from the schema version.
+// columnsOf describes the columns of a typed view. It is empty for other relations, whose columns follow from the
+// schema version.
 func columnsOf(r store.ExportRelation) string {
 	if r.Of == "" {
 		return ""

@@ -15,7 +15,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// A row group is written when it holds this much before compression. It is in memory until then, and engines read whole groups.
+// A row group is written when it holds this much before compression. It is in memory until then, and engines read whole
+// groups.
 const rowGroupBytes = 64 << 20
 
 // A column of which more than this would go into the dictionary gets none, in this row group.
@@ -171,7 +172,8 @@ func appendValues(values []parquet.Value, as store.ExportColumn, raw []byte, col
 	return append(values, value.Level(0, 1, column)), nil
 }
 
-// decimal is a number without its point, in 16 bytes of which the highest come first, negative ones as two's complement.
+// decimal is a number without its point, in 16 bytes of which the highest come first, negative ones as two's
+// complement.
 func decimal(text string, scale int) ([]byte, error) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	number, ok := new(big.Int).SetString(whole+fraction+strings.Repeat("0", max(0, scale-len(fraction))), 10)
@@ -184,8 +186,9 @@ func decimal(text string, scale int) ([]byte, error) {
 	return number.FillBytes(make([]byte, decimalBytes)), nil
 }
 
-// appendTexts appends an array in PostgreSQL's binary format: how many dimensions, whether there are nulls, the elements' type; of each
-// dimension the length and the lower bound; of each element the length, -1 for NULL, and the bytes.
+// appendTexts appends an array in PostgreSQL's binary format: how many dimensions, whether there are nulls, the
+// elements' type; of each dimension the length and the lower bound; of each element the length, -1 for NULL, and the
+// bytes.
 func appendTexts(values []parquet.Value, raw []byte, column int) ([]parquet.Value, error) {
 	next := func() int32 {
 		n := int32(binary.BigEndian.Uint32(raw))

@@ -10,10 +10,11 @@ import (
 	"ledgerindexer/store"
 )
 
-// plan compares what was exported with a database. outdated are the ranges up to an offset, or beyond what the database has, whose rows
-// changed since they were exported. gap is the first range up to the offset that is outdated or was not exported; it is empty if there is
-// none. An export that can't continue is a *ledger.Problem.
-func plan(place string, done []Manifest, state store.ExportState, through ledger.Offset) (outdated []Manifest, gap ledger.Range, err error) {
+// plan compares what was exported with a database. outdated are the ranges up to an offset, or beyond what the database
+// has, whose rows changed since they were exported. gap is the first range up to the offset that is outdated or was not
+// exported; it is empty if there is none. An export that can't continue is a *ledger.Problem.
+func plan(place string, done []Manifest, state store.ExportState,
+	through ledger.Offset) (outdated []Manifest, gap ledger.Range, err error) {
 	slices.SortFunc(done, func(a, b Manifest) int { return cmp.Compare(a.From, b.From) })
 	for i := range done {
 		m := &done[i]
@@ -24,13 +25,16 @@ func plan(place string, done []Manifest, state store.ExportState, through ledger
 		switch {
 		case changed == nil && m.To > state.Watermark:
 			return nil, gap, &ledger.Problem{
-				What: fmt.Sprintf("%s was exported up to %s %d, and the database goes up to %d", place, unit(m.Records), m.To, state.Watermark),
-				Do:   "wait until the database has come so far, or export into another place",
+				What: fmt.Sprintf("%s was exported up to %s %d, and the database goes up to %d", place, unit(m.Records), m.To,
+					state.Watermark),
+				Do: "wait until the database has come so far, or export into another place",
 			}
 		case changed != nil && state.HistoryFloor > m.CompleteFrom:
 			return nil, gap, &ledger.Problem{
-				What: fmt.Sprintf("the updates of %s were %s after they had been exported, and are not in the database any more", m.Name(), changed.Reason),
-				Do: fmt.Sprintf("fill in the history after offset %d again (backfill history --pruned-too), or export into another place: only these files have what was pruned",
+				What: fmt.Sprintf("the updates of %s were %s after they had been exported, and are not in the database any more",
+					m.Name(), changed.Reason),
+				Do: fmt.Sprintf("fill in the history after offset %d again (backfill history --pruned-too), or export into "+
+					"another place: only these files have what was pruned",
 					m.CompleteFrom),
 			}
 		case changed != nil && (m.To <= through || m.To > state.Watermark):
@@ -44,8 +48,9 @@ func plan(place string, done []Manifest, state store.ExportState, through ledger
 	// From 0 on, what is carried at the floor stands for what was before it.
 	if gap.From < gap.To && gap.From < state.HistoryFloor && (gap.From > 0 || gap.To < state.HistoryFloor) {
 		return nil, gap, &ledger.Problem{
-			What: fmt.Sprintf("%s was exported up to offset %d, and the events of the database begin after offset %d: those between them were not exported", place, gap.From, state.HistoryFloor),
-			Do:   "fill in the history between them (backfill history), or export into another place",
+			What: fmt.Sprintf("%s was exported up to offset %d, and the events of the database begin after offset %d: those "+
+				"between them were not exported", place, gap.From, state.HistoryFloor),
+			Do: "fill in the history between them (backfill history), or export into another place",
 		}
 	}
 	return outdated, gap, nil
@@ -57,14 +62,16 @@ func fits(place string, m *Manifest, state store.ExportState) error {
 	switch {
 	// A participant's network is not known before there is a Scan service.
 	case m.Participant != state.Participant || m.Network != "" && state.Network != "" && m.Network != state.Network:
-		what = fmt.Sprintf("the ledger of %s, and the database holds that of %s", ledgerOf(m.Participant, m.Network), ledgerOf(state.Participant, state.Network))
+		what = fmt.Sprintf("the ledger of %s, and the database holds that of %s", ledgerOf(m.Participant, m.Network),
+			ledgerOf(state.Participant, state.Network))
 	case m.Scope != state.Scope:
 		what = fmt.Sprintf("scope %s, and the database has %s", m.Scope, state.Scope)
 	case m.SchemaVersion > state.SchemaVersion:
 		what = fmt.Sprintf("schema version %d, and the database has %d", m.SchemaVersion, state.SchemaVersion)
 		do = "use the release of the indexer that wrote it"
 	case !knows(state, m):
-		what = fmt.Sprintf("a database with %d changes of what had been shown, and this one has %d, or others: it is another one, or was restored", m.Change, newest(state).Number)
+		what = fmt.Sprintf("a database with %d changes of what had been shown, and this one has %d, or others: it is "+
+			"another one, or was restored", m.Change, newest(state).Number)
 	default:
 		return nil
 	}
@@ -93,10 +100,10 @@ func knows(state store.ExportState, m *Manifest) bool {
 	return m.Change <= newest(state).Number && (i < 0 || state.Changes[i].At.Equal(m.ChangedAt))
 }
 
-// changedSince returns the last change of a range's rows after they were exported; nil: none. Changes after a pruning are noted from offset 0
-// on, but of a range that had been pruned by then they can have changed only what was left of it; a redaction is noted where the content was.
-// Computed rows also follow from earlier rows: a repair there changes them, and so does filling in, unless the active set was known where the
-// range begins.
+// changedSince returns the last change of a range's rows after they were exported; nil: none. Changes after a pruning
+// are noted from offset 0 on, but of a range that had been pruned by then they can have changed only what was left of
+// it; a redaction is noted where the content was. Computed rows also follow from earlier rows: a repair there changes
+// them, and so does filling in, unless the active set was known where the range begins.
 func changedSince(m *Manifest, state store.ExportState) (changed *store.ExportChange) {
 	var pruned int64
 	for _, c := range state.Changes {
@@ -131,8 +138,8 @@ func changedSince(m *Manifest, state store.ExportState) (changed *store.ExportCh
 	return changed
 }
 
-// endOfReading is where a gap ends that begins before the records of a history that was read again. What was exported of the reading before is outdated, wherever
-// its ranges end, but not what was exported since.
+// endOfReading is where a gap ends that begins before the records of a history that was read again. What was exported
+// of the reading before is outdated, wherever its ranges end, but not what was exported since.
 func endOfReading(done, outdated []Manifest, from, through ledger.Offset) ledger.Offset {
 	for i := range done {
 		if done[i].From >= from && !among(outdated, done[i]) {

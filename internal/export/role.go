@@ -33,7 +33,8 @@ func credentialsOf(endpoint url.URL, getenv func(string) string) (*credentials.C
 	case !slices.ContainsFunc(ofRole, func(name string) bool { return getenv(name) != "" }):
 		return nil, errors.New(set + ", or give the pod or task a role")
 	case getenv(tokenFile) != "" && !s3utils.IsAmazonEndpoint(endpoint):
-		return nil, errors.New(set + ": for the token of " + tokenFile + " only Amazon gives credentials, and AWS_ENDPOINT_URL is of another store")
+		return nil, errors.New(set + ": for the token of " + tokenFile + " only Amazon gives credentials, and " +
+			"AWS_ENDPOINT_URL is of another store")
 	}
 	return credentials.New(role{new(credentials.IAM)}), nil
 }
@@ -41,8 +42,9 @@ func credentialsOf(endpoint url.URL, getenv func(string) string) (*credentials.C
 // role has the credentials of the role of a pod or task.
 type role struct{ *credentials.IAM }
 
-// RetrieveWithCredContext fetches the credentials. The client tries again what may pass, as it does with its own requests; what is refused is a *ledger.Problem. The errors
-// hide what they wrap, so that neither a missing file nor the end of an answer is mistaken for an object's. They leave out where a request went: of a task it has an id by
+// RetrieveWithCredContext fetches the credentials. The client tries again what may pass, as it does with its own
+// requests; what is refused is a *ledger.Problem. The errors hide what they wrap, so that neither a missing file nor
+// the end of an answer is mistaken for an object's. They leave out where a request went: of a task it has an id by
 // which others get its credentials.
 func (r role) RetrieveWithCredContext(of *credentials.CredContext) (credentials.Value, error) {
 	seen := &lastAnswer{next: of.Client.Transport}
@@ -57,7 +59,8 @@ func (r role) RetrieveWithCredContext(of *credentials.CredContext) (credentials.
 	}
 	answer, _ := errors.AsType[credentials.ErrorResponse](err)
 	if seen.asked && !refuses(seen.status, answer.STSError.Code) {
-		return value, minio.ErrorResponse{Code: "RequestError", Message: "fetch the credentials of the role: " + err.Error()} // the client tries this code again
+		// the client tries this code again
+		return value, minio.ErrorResponse{Code: "RequestError", Message: "fetch the credentials of the role: " + err.Error()}
 	}
 	what := "the credentials of the role can't be asked for"
 	if seen.asked {
@@ -65,14 +68,16 @@ func (r role) RetrieveWithCredContext(of *credentials.CredContext) (credentials.
 	}
 	return value, &ledger.Problem{
 		What: what, Err: errors.New(err.Error()),
-		Do: "see AWS_ROLE_ARN and " + tokenFile + ", or the other variables by which the cluster tells the credentials of a role, and who may take that role",
+		Do: "see AWS_ROLE_ARN and " + tokenFile + ", or the other variables by which the cluster tells the credentials of " +
+			"a role, and who may take that role",
 	}
 }
 
 // refuses reports whether the same request would be refused again.
 func refuses(status int, code string) bool {
 	passes := []int{http.StatusRequestTimeout, http.StatusTooManyRequests}
-	return status >= 400 && status < 500 && !slices.Contains(passes, status) && !strings.HasPrefix(code, "Throttling") && code != "IDPCommunicationError"
+	return status >= 400 && status < 500 && !slices.Contains(passes, status) && !strings.HasPrefix(code, "Throttling") &&
+		code != "IDPCommunicationError"
 }
 
 // lastAnswer is a transport that has the status of the last answer.

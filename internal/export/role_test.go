@@ -23,7 +23,8 @@ const (
 	refused = `<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type><Code>CODE</Code><Message>so it is</Message></Error></ErrorResponse>`
 )
 
-// Credentials that are refused are an operator's to cure. Those that did not come are asked for again, as everything else is.
+// Credentials that are refused are an operator's to cure. Those that did not come are asked for again, as everything
+// else is.
 func TestCredentialsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	token := filepath.Join(t.TempDir(), "token")

@@ -10,7 +10,8 @@ import (
 	"ledgerindexer/internal/access"
 )
 
-// Failure is a request without a usable answer. A client embeds it in its own error, which adds the server's error object.
+// Failure is a request without a usable answer. A client embeds it in its own error, which adds the server's error
+// object.
 type Failure struct {
 	Operation  string        // as passed to Config.Observe
 	Status     int           // HTTP status; 0: no answer. 200: an answer that could not be used, see Err
@@ -77,8 +78,8 @@ type noToken struct{ error }
 
 func (n noToken) Unwrap() error { return n.error }
 
-// Reason returns what kind of failure it is, for metrics: token (there is none), no_answer, unusable_answer, or status_ and the HTTP
-// status.
+// Reason returns what kind of failure it is, for metrics: token (there is none), no_answer, unusable_answer, or status_
+// and the HTTP status.
 func (f *Failure) Reason() string {
 	switch {
 	case errors.As(f.Err, &noToken{}):
@@ -91,19 +92,22 @@ func (f *Failure) Reason() string {
 	return fmt.Sprintf("status_%d", f.Status)
 }
 
-// Explain says what an error means that means the same of every server: a request without an answer, and an answer that is not JSON. ok is
-// false for other errors. do is empty if the error may pass; what may be empty too: then the error says enough.
+// Explain says what an error means that means the same of every server: a request without an answer, and an answer that
+// is not JSON. ok is false for other errors. do is empty if the error may pass; what may be empty too: then the error
+// says enough.
 //
-// Until the server has answered once, a certificate that does not fit is a configuration error: retrying would only hide a wrong flag. Later
-// it may pass, because one of the certificates may be being replaced, and our files are read again. An expired one may always pass: the
-// server's operator renews it. No server of ours sends what is not JSON, so that may pass until something has clearly taken its place.
+// Until the server has answered once, a certificate that does not fit is a configuration error: retrying would only
+// hide a wrong flag. Later it may pass, because one of the certificates may be being replaced, and our files are read
+// again. An expired one may always pass: the server's operator renews it. No server of ours sends what is not JSON, so
+// that may pass until something has clearly taken its place.
 func (c *Client) Explain(f *Failure) (what, do string, ok bool) {
 	if strange, is := errors.AsType[*NotJSONError](f.Err); is {
 		if !strange.Stays {
 			return "", "", true
 		}
 		return fmt.Sprintf("the answer to %s is not JSON, and for %v every try got the same bytes", strange.Asked, SameBytes),
-			fmt.Sprintf("see what stands between here and --%s-url, and that it is the base of %s", c.server.Flags, c.server.Base), true
+			fmt.Sprintf("see what stands between here and --%s-url, and that it is the base of %s", c.server.Flags,
+				c.server.Base), true
 	}
 	refused, is := errors.AsType[*access.TLSError](f.Err)
 	switch {

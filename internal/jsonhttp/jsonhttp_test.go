@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A slow server is waited for, however long the whole answer takes, as long as what it sends comes to an end within a day. One that sends
-// next to nothing is given up.
+// A slow server is waited for, however long the whole answer takes, as long as what it sends comes to an end within a
+// day. One that sends next to nothing is given up.
 func TestSlowAndStalledAnswers(t *testing.T) {
 	t.Parallel()
 	const silence = time.Minute

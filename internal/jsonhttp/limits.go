@@ -12,8 +12,8 @@ const (
 	// SilenceTimeout is the default of Request.SilenceTimeout. Servers give up after about 20 s and then say why, so it is
 	// longer than that.
 	SilenceTimeout = 40 * time.Second
-	// leastProgress is how many bytes have to come within Request.SilenceTimeout, unless they are the last: 400 bytes a second. What comes
-	// byte by byte is as good as nothing, and nobody would see that it is.
+	// leastProgress is how many bytes have to come within Request.SilenceTimeout, unless they are the last: 400 bytes a
+	// second. What comes byte by byte is as good as nothing, and nobody would see that it is.
 	leastProgress = 16 << 10
 	// AnswerTimeout is the default of Request.AnswerTimeout. The largest page that is read takes this long at 230 kB/s;
 	// over slower connections smaller pages are requested.
@@ -24,8 +24,8 @@ const (
 	// maxHeader is the largest header of an answer, in bytes, including those of informational answers (1xx). Servers send
 	// some hundred.
 	maxHeader = 256 << 10
-	// errorBody is how much is read of an answer that is only quoted, in bytes. It is more than is quoted, because a secret
-	// that is cut in two would not be found.
+	// errorBody is how much is read of an answer that is only quoted, in bytes. It is more than is quoted, because a
+	// secret that is cut in two would not be found.
 	errorBody = 64 << 10
 	// maxErrorText is the longest error of a connection, in bytes, that is not shortened.
 	maxErrorText = 1000
@@ -38,10 +38,10 @@ const (
 	// readAhead is the read buffer of a connection, in bytes: servers send chunks of some kB.
 	readAhead = 64 << 10
 
-	// bytesPerValue limits the number of values in an answer: one per bytesPerValue bytes of Request.MaxBytes, and at least
-	// minValues. Hostile answers have 2 bytes per value and take a hundred times their size in memory when decoded. Real
-	// ones have 22 or more, separators included, so large pages may have to be requested in smaller pieces. A single update
-	// can't exceed the limit as long as the network's messages have at most 10 MB.
+	// bytesPerValue limits the number of values in an answer: one per bytesPerValue bytes of Request.MaxBytes, and at
+	// least minValues. Hostile answers have 2 bytes per value and take a hundred times their size in memory when decoded.
+	// Real ones have 22 or more, separators included, so large pages may have to be requested in smaller pieces. A single
+	// update can't exceed the limit as long as the network's messages have at most 10 MB.
 	bytesPerValue = 64
 	minValues     = 100_000
 )
@@ -63,8 +63,8 @@ type meter struct {
 	exact      counter
 }
 
-// CheckValues checks that JSON which came in another way than as an answer has no more values than an answer of at most maxBytes may have. The
-// error is ErrTooLarge.
+// CheckValues checks that JSON which came in another way than as an answer has no more values than an answer of at most
+// maxBytes may have. The error is ErrTooLarge.
 func CheckValues(text []byte, maxBytes int64) error {
 	values := newMeter(maxBytes)
 	if int64(len(text)) <= values.limit {
@@ -91,8 +91,8 @@ func (m *meter) check(body []byte) error {
 	return fmt.Errorf("%w: it has more than %d values", ErrTooLarge, m.limit)
 }
 
-// counter counts the values in JSON by its commas and opening brackets. It checks neither syntax nor nesting: decoders do,
-// and can say where.
+// counter counts the values in JSON by its commas and opening brackets. It checks neither syntax nor nesting: decoders
+// do, and can say where.
 type counter struct {
 	values  int64
 	bytes   int

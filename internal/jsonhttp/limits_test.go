@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostile is a server that sends to every request what send writes, which need not be HTTP, and then closes the connection.
-// send ends when the client has gone: writing fails then.
+// hostile is a server that sends to every request what send writes, which need not be HTTP, and then closes the
+// connection. send ends when the client has gone: writing fails then.
 func hostile(t *testing.T, send func(w io.Writer)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -152,8 +152,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// An answer that never ends and stays small is given up: after a while without anything of its body, or when it took too long. The one
-// that is not meant has no part in it.
+// An answer that never ends and stays small is given up: after a while without anything of its body, or when it took
+// too long. The one that is not meant has no part in it.
 func TestLimitsOfTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -183,7 +183,8 @@ func TestLimitsOfTime(t *testing.T) {
 	}
 }
 
-// untilAnswered asks a server that never ends, and allows an answer longer and longer until some of it has come in that time.
+// untilAnswered asks a server that never ends, and allows an answer longer and longer until some of it has come in that
+// time.
 func untilAnswered(t *testing.T, url string) (a Answer, longest time.Duration, err error) {
 	t.Helper()
 	for longest = 50 * time.Millisecond; longest < patience; longest *= 2 {
@@ -305,8 +306,8 @@ func TestMeterStopsAtTooManyValues(t *testing.T) {
 	require.ErrorContains(t, come(`,{}`), "it has more than 100000 values")
 }
 
-// The memory of one answer serves another one; what came before in it is not seen again. A small one whose length is known leaves
-// it alone: who keeps that keeps no more.
+// The memory of one answer serves another one; what came before in it is not seen again. A small one whose length is
+// known leaves it alone: who keeps that keeps no more.
 func TestReleasedBodies(t *testing.T) {
 	t.Parallel()
 	long, short := `{"a":"`+strings.Repeat("x", 200_000)+`"}`, `{"b":1}`

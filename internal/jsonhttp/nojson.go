@@ -16,8 +16,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// NotJSONError is an answer with status 200 that is not JSON: a proxy's page, or damaged bytes. The server itself did not
-// send it, so the request can be tried again, unless every try gets the same bytes.
+// NotJSONError is an answer with status 200 that is not JSON: a proxy's page, or damaged bytes. The server itself did
+// not send it, so the request can be tried again, unless every try gets the same bytes.
 type NotJSONError struct {
 	Asked string // method and path
 	What  string // what came instead
@@ -31,9 +31,9 @@ func (e *NotJSONError) Error() string { return e.What }
 // Is makes it match ErrNotJSON.
 func (e *NotJSONError) Is(target error) bool { return target == ErrNotJSON }
 
-// Unusable explains why an answer that could not be decoded is not JSON. The error wraps ErrCutOff if the answer has no end:
-// something between here and the server cut it silently. It is a *NotJSONError for other syntax errors, and nil if the
-// answer is JSON: then it is what the server meant to send.
+// Unusable explains why an answer that could not be decoded is not JSON. The error wraps ErrCutOff if the answer has no
+// end: something between here and the server cut it silently. It is a *NotJSONError for other syntax errors, and nil if
+// the answer is JSON: then it is what the server meant to send.
 func (c *Client) Unusable(a Answer) error {
 	err := syntax(a.Body)
 	switch {
@@ -53,8 +53,8 @@ func (c *Client) Unusable(a Answer) error {
 	return c.notJSON(a, what+": "+c.clean(err.Error()))
 }
 
-// syntax returns why a text is not JSON. It allows duplicate names, half a surrogate pair as an escape, and any depth of
-// nesting: decoders check these, and can say where.
+// syntax returns why a text is not JSON. It allows duplicate names, half a surrogate pair as an escape, and any depth
+// of nesting: decoders check these, and can say where.
 func syntax(text []byte) error {
 	d := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if err := d.SkipValue(); err != nil {

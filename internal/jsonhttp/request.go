@@ -29,17 +29,18 @@ type Request struct {
 	Query     url.Values
 	Body      any   // marshalled to JSON; nil: none
 	MaxBytes  int64 // the largest answer that is read, in bytes of JSON
-	// SilenceTimeout is the longest time without a byte before the answer, and within it without so many bytes that an end is in sight.
+	// SilenceTimeout is the longest time without a byte before the answer, and within it without so many bytes that an end
+	// is in sight.
 	SilenceTimeout time.Duration
 	// AnswerTimeout is the longest time from the request to the answer's last byte; 0: the constant of this name.
 	AnswerTimeout time.Duration
 	LongPoll      bool // the server waits for news; see Config.MaxRequests
 	Binary        bool // the answer is bytes, of type application/octet-stream, and not JSON
-	// To, if set, gets the body of a success as it comes, in place of Answer.Body. After an error it has a part of one. It is for answers of
-	// more bytes than memory should hold.
+	// To, if set, gets the body of a success as it comes, in place of Answer.Body. After an error it has a part of one. It
+	// is for answers of more bytes than memory should hold.
 	To io.Writer
-	// Changes says that the request changes something at the server. Others are sent again, at once and over another connection,
-	// where the server closed a kept connection before it answered anything.
+	// Changes says that the request changes something at the server. Others are sent again, at once and over another
+	// connection, where the server closed a kept connection before it answered anything.
 	Changes bool
 }
 
@@ -51,8 +52,8 @@ type Answer struct {
 	Location    string        // where it redirects to, without the query and without secrets; empty: nowhere
 	Bytes       int64         // the bytes of the body that were read
 	Token       string        // the token that was sent; a secret
-	// Body is the whole body of a success; see [Release]. If the answer is no success or not JSON, it is the beginning, with
-	// secrets not removed; of a redirect it is empty.
+	// Body is the whole body of a success; see [Release]. If the answer is no success or not JSON, it is the beginning,
+	// with secrets not removed; of a redirect it is empty.
 	Body []byte
 
 	operation string
@@ -60,19 +61,20 @@ type Answer struct {
 	asked     question
 }
 
-// Decoded reports to Config.Decoded that an answer's elements are decoded, which the caller began when [Client.Do] returned it.
+// Decoded reports to Config.Decoded that an answer's elements are decoded, which the caller began when [Client.Do]
+// returned it.
 func (c *Client) Decoded(ctx context.Context, a Answer) {
 	if c.cfg.Decoded != nil {
 		c.cfg.Decoded(ctx, a.operation, time.Since(a.came))
 	}
 }
 
-// Do sends a request and reads the answer. Without an error the answer is either no success, or, by its length and content
-// type, complete JSON. A token that the server refuses is replaced once, and the request sent again.
+// Do sends a request and reads the answer. Without an error the answer is either no success, or, by its length and
+// content type, complete JSON. A token that the server refuses is replaced once, and the request sent again.
 //
-// The error is a *NotJSONError if the content type is not JSON's: see also [Client.Unusable]. Other errors say why there is
-// no token, no answer, or no usable one. If the server refused the token, its answer is returned with the error that
-// prevented a new token. Errors contain no secrets.
+// The error is a *NotJSONError if the content type is not JSON's: see also [Client.Unusable]. Other errors say why
+// there is no token, no answer, or no usable one. If the server refused the token, its answer is returned with the
+// error that prevented a new token. Errors contain no secrets.
 func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 	a, err := c.authorized(ctx, r)
 	if ctx.Err() == nil {
@@ -121,7 +123,8 @@ func (c *Client) send(ctx context.Context, r Request, token string) (Answer, err
 
 func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer, error) {
 	r.AnswerTimeout = cmp.Or(r.AnswerTimeout, AnswerTimeout)
-	inTime, stop := context.WithTimeoutCause(ctx, r.AnswerTimeout, fmt.Errorf("%w: it took more than %v for an answer", ErrSlow, r.AnswerTimeout))
+	inTime, stop := context.WithTimeoutCause(ctx, r.AnswerTimeout, fmt.Errorf("%w: it took more than %v for an answer",
+		ErrSlow, r.AnswerTimeout))
 	defer stop()
 	within, cancel := context.WithCancelCause(inTime)
 	defer cancel(nil)
@@ -259,7 +262,8 @@ func readBody(resp *http.Response, r io.Reader, maxBytes int64, values checker) 
 		return nil, tooLong(resp, maxBytes)
 	}
 	var body []byte
-	if n := resp.ContentLength; n < 0 || n >= minBuffer { // the caller may keep a small answer, and with it the whole buffer
+	// the caller may keep a small answer, and with it the whole buffer
+	if n := resp.ContentLength; n < 0 || n >= minBuffer {
 		body = pooledBuffer()
 	}
 	if n := resp.ContentLength; n > 0 && n <= maxTrustedLength {
@@ -306,8 +310,8 @@ func Release(body []byte) {
 	}
 }
 
-// transportError removes the URL from an error of net/http, distinguishes a silent server from a caller that gave up, and
-// explains errors of certificates.
+// transportError removes the URL from an error of net/http, distinguishes a silent server from a caller that gave up,
+// and explains errors of certificates.
 func (c *Client) transportError(caller, within context.Context, r Request, err error) error {
 	if caller.Err() != nil {
 		return caller.Err()

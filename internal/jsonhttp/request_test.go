@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// closesSecond serves the first request of its first connection, and closes that connection when the second is there, as a
-// server or a proxy does that has waited for long enough. Later connections are served.
+// closesSecond serves the first request of its first connection, and closes that connection when the second is there,
+// as a server or a proxy does that has waited for long enough. Later connections are served.
 func closesSecond(t *testing.T) (url string, requests *atomic.Int64) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -78,8 +78,8 @@ func TestAClosedConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// A kept connection may end with a request that is then sent again over another kept one. No connection is new, and no request fails, but
-// what is behind a proxy may be another server by then.
+// A kept connection may end with a request that is then sent again over another kept one. No connection is new, and no
+// request fails, but what is behind a proxy may be another server by then.
 func TestAnEndedConnectionIsTold(t *testing.T) {
 	t.Parallel()
 	var together sync.WaitGroup

@@ -42,9 +42,9 @@ func (s *Size) halve(asked int, forGood bool) {
 	}
 }
 
-// ShrinkAfter halves the size after a failed request for asked elements, if that can help. With refused the server says that they
-// are too many, with strained it may have given up because of their number. It reports whether to retry at once; if not, the caller
-// handles the error, and the next request is smaller.
+// ShrinkAfter halves the size after a failed request for asked elements, if that can help. With refused the server says
+// that they are too many, with strained it may have given up because of their number. It reports whether to retry at
+// once; if not, the caller handles the error, and the next request is smaller.
 func (s *Size) ShrinkAfter(err error, asked int, refused, strained bool) (again bool) {
 	if asked <= 1 {
 		return false

@@ -90,7 +90,8 @@ func checkScalar(kind, format, v any, at string) error {
 		ok = kind == "boolean"
 	case json.Number:
 		n, err := v.Int64()
-		ok = kind == "number" || kind == "integer" && err == nil && (format != "int32" || n >= math.MinInt32 && n <= math.MaxInt32)
+		ok = kind == "number" || kind == "integer" && err == nil && (format != "int32" || n >= math.MinInt32 &&
+			n <= math.MaxInt32)
 	}
 	if !ok {
 		return fmt.Errorf("%s: %v (%T) is not %v", at, v, v, kind)
@@ -139,7 +140,8 @@ func (d *Document) merged(parts []any) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": required}
 }
 
-// checkNamed checks a value that must be of exactly one of several schemas: the one that its discriminator names, if there is one.
+// checkNamed checks a value that must be of exactly one of several schemas: the one that its discriminator names, if
+// there is one.
 func (d *Document) checkNamed(schema map[string]any, variants []any, v any, at string) error {
 	if name, ok := child(schema, "discriminator")["propertyName"].(string); ok {
 		o, _ := v.(map[string]any)

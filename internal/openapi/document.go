@@ -24,8 +24,8 @@ func Ledger(t testing.TB, version string) *Document {
 	return beside(t, "ledger-json-api-"+version+".yaml")
 }
 
-// Scan is the document of the Scan service in a release, such as "0.6". Its references to other files, such as for errors,
-// are not resolved. The test is skipped as with Ledger.
+// Scan is the document of the Scan service in a release, such as "0.6". Its references to other files, such as for
+// errors, are not resolved. The test is skipped as with Ledger.
 func Scan(t testing.TB, version string) *Document {
 	t.Helper()
 	return beside(t, "scan-"+version+".yaml")
@@ -139,7 +139,8 @@ func child(node map[string]any, names ...string) map[string]any {
 	return node
 }
 
-// Missing lists the members of a schema that an object lacks: servers send every member, absent values as null or empty.
+// Missing lists the members of a schema that an object lacks: servers send every member, absent values as null or
+// empty.
 func (d *Document) Missing(schema string, object map[string]any) []string {
 	var missing []string
 	for name := range d.at("components", "schemas", schema, "properties") {

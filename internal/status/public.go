@@ -12,8 +12,8 @@ var (
 	longHex     = regexp.MustCompile(`[0-9a-fA-F]{20,}`) // ids of contracts, updates and packages, and fingerprints
 )
 
-// Public returns a text, such as an error of a server, in which no party and no contract is named: they are left out, and so is every
-// other id that looks like one.
+// Public returns a text, such as an error of a server, in which no party and no contract is named: they are left out,
+// and so is every other id that looks like one.
 func Public(text string) string {
 	text = quotedParty.ReplaceAllString(text, `"…"`)
 	text = party.ReplaceAllString(text, "…")
@@ -34,7 +34,8 @@ func WhatToDo(text string) (what, do string) {
 func (r *Report) Public() *Report {
 	public := *r
 	public.ParticipantID = "" // that of the party that administers it
-	public.UpdatesTask, public.Lookups.Task, public.Packages.Task = r.UpdatesTask.public(), r.Lookups.Task.public(), r.Packages.Task.public()
+	public.UpdatesTask, public.Lookups.Task, public.Packages.Task = r.UpdatesTask.public(), r.Lookups.Task.public(),
+		r.Packages.Task.public()
 	public.Packages.Types = r.Packages.Types.public()
 	public.Streams = slices.Clone(r.Streams)
 	for i := range public.Streams {

@@ -40,8 +40,8 @@ func TestWhatToDo(t *testing.T) {
 	}
 }
 
-// Whatever text a report has names a party here. What is published of it says so only of what can't be one: where the database is, which
-// process leads, and our own words.
+// Whatever text a report has names a party here. What is published of it says so only of what can't be one: where the
+// database is, which process leads, and our own words.
 func TestAPublicReportNamesNoParty(t *testing.T) {
 	t.Parallel()
 	const named = "alice::1220"

@@ -14,25 +14,27 @@ import (
 
 // Report is where one pair of schemas stands. Its JSON form is for scripts.
 type Report struct {
-	Database      string       `json:"database"`
-	PostgreSQL    string       `json:"postgresql,omitempty"` // the server's version
-	ParticipantID string       `json:"participant_id,omitempty"`
-	Leader        string       `json:"leader,omitempty"`
-	LeaderSince   time.Time    `json:"leader_since,omitzero"`
-	Leads         bool         `json:"leads"` // the leader leads now; else it was the last one
-	Streams       []Stream     `json:"streams"`
-	UpdatesTask   *Task        `json:"updates_task,omitempty"` // why updates can't continue, where they last could not
-	Snapshot      *Snapshot    `json:"unfinished_snapshot,omitempty"`
-	Lower         *Snapshot    `json:"lower_snapshot,omitempty"` // that is to lower the state floor, and has not done so yet
-	UnderWay      []Work       `json:"under_way,omitempty"`
-	Unknown       int64        `json:"unknown_elements"`
-	Lookups       Lookups      `json:"lookups"`
-	Packages      Packages     `json:"packages"`
-	Verified      *Verified    `json:"verified,omitempty"` // absent: no window was verified yet
-	History       *History     `json:"history,omitempty"`  // the transaction history; absent: nobody has begun to read it
-	Network       bool         `json:"network,omitempty"`  // beside this pair of schemas the updates of a network are stored in another one
-	Ledger        *End         `json:"ledger,omitempty"`
-	Size          *store.Sizes `json:"size,omitempty"` // absent: not asked for
+	Database      string    `json:"database"`
+	PostgreSQL    string    `json:"postgresql,omitempty"` // the server's version
+	ParticipantID string    `json:"participant_id,omitempty"`
+	Leader        string    `json:"leader,omitempty"`
+	LeaderSince   time.Time `json:"leader_since,omitzero"`
+	Leads         bool      `json:"leads"` // the leader leads now; else it was the last one
+	Streams       []Stream  `json:"streams"`
+	UpdatesTask   *Task     `json:"updates_task,omitempty"` // why updates can't continue, where they last could not
+	Snapshot      *Snapshot `json:"unfinished_snapshot,omitempty"`
+	// that is to lower the state floor, and has not done so yet
+	Lower    *Snapshot `json:"lower_snapshot,omitempty"`
+	UnderWay []Work    `json:"under_way,omitempty"`
+	Unknown  int64     `json:"unknown_elements"`
+	Lookups  Lookups   `json:"lookups"`
+	Packages Packages  `json:"packages"`
+	Verified *Verified `json:"verified,omitempty"` // absent: no window was verified yet
+	History  *History  `json:"history,omitempty"`  // the transaction history; absent: nobody has begun to read it
+	// beside this pair of schemas the updates of a network are stored in another one
+	Network bool         `json:"network,omitempty"`
+	Ledger  *End         `json:"ledger,omitempty"`
+	Size    *store.Sizes `json:"size,omitempty"` // absent: not asked for
 
 	backfill string // the command that seeds this pair of schemas
 }
@@ -47,10 +49,13 @@ type Stream struct {
 	PrunedTo     ledger.Offset  `json:"pruned_to,omitempty"`
 	Pruning      *Task          `json:"pruning,omitempty"` // absent: the indexer never had to prune
 	UpdatedAt    time.Time      `json:"updated_at"`
-	RecordTime   time.Time      `json:"record_time,omitzero"`    // of the last update up to the watermark
-	FirstUpdate  ledger.Offset  `json:"first_update,omitempty"`  // that is stored; absent: none is
-	Coverage     []ledger.Range `json:"coverage"`                // the ranges that are stored, at most the 200 largest, the largest first
-	EarlierScope []ledger.Range `json:"earlier_scope,omitempty"` // of what is stored, the ranges that are complete for an earlier scope only, and a carried snapshot (from = to); absent: none is
+	RecordTime   time.Time      `json:"record_time,omitzero"`   // of the last update up to the watermark
+	FirstUpdate  ledger.Offset  `json:"first_update,omitempty"` // that is stored; absent: none is
+	// the ranges that are stored, at most the 200 largest, the largest first
+	Coverage []ledger.Range `json:"coverage"`
+	// of what is stored, the ranges that are complete for an earlier scope only, and a carried snapshot (from = to);
+	// absent: none is
+	EarlierScope []ledger.Range `json:"earlier_scope,omitempty"`
 	// Hosting are parties of the scope that were onboarded to the participant with contracts, or that it does not host
 	// any more, on a synchronizer, the last ones first; absent: none.
 	Hosting          []store.HostingChange `json:"hosting,omitempty"`
@@ -81,10 +86,11 @@ type Verified struct {
 
 // Task is the state of a background task.
 type Task struct {
-	Failing     bool      `json:"failing"`
-	SucceededAt time.Time `json:"succeeded_at,omitzero"` // last; of the transaction history: first since it began, or failed last
-	FailedAt    time.Time `json:"failed_at,omitzero"`    // last
-	Failure     string    `json:"failure,omitempty"`     // of then
+	Failing bool `json:"failing"`
+	// last; of the transaction history: first since it began, or failed last
+	SucceededAt time.Time `json:"succeeded_at,omitzero"`
+	FailedAt    time.Time `json:"failed_at,omitzero"` // last
+	Failure     string    `json:"failure,omitempty"`  // of then
 }
 
 // History is the state of the transaction history. An error of the last read is shown as that of a task.
@@ -106,10 +112,11 @@ type Snapshot struct {
 
 // End is the ledger's end, and how far the watermark is behind it. If it is not known, Error says why.
 type End struct {
-	Offset  *ledger.Offset `json:"end_offset,omitempty"`
-	Lag     *ledger.Offset `json:"lag_offsets"` // null: not known
-	Seconds *float64       `json:"lag_seconds"` // the age of the last update that is shown, or 0 where nothing is missing; null: not known
-	Error   string         `json:"error,omitempty"`
+	Offset *ledger.Offset `json:"end_offset,omitempty"`
+	Lag    *ledger.Offset `json:"lag_offsets"` // null: not known
+	// the age of the last update that is shown, or 0 where nothing is missing; null: not known
+	Seconds *float64 `json:"lag_seconds"`
+	Error   string   `json:"error,omitempty"`
 }
 
 // Work is the recent progress of long work, as recorded by a process that writes the database.
@@ -132,7 +139,8 @@ type Work struct {
 // New makes the report of a database from what the store says of it.
 func New(db *store.Store, from store.Status) *Report {
 	r := &Report{
-		Database: db.Address(), ParticipantID: from.ParticipantID, Streams: []Stream{}, Unknown: from.Unknown, backfill: db.Commands().Backfill,
+		Database: db.Address(), ParticipantID: from.ParticipantID, Streams: []Stream{}, Unknown: from.Unknown,
+		backfill: db.Commands().Backfill,
 	}
 	r.Lookups = Lookups{from.Lookups, taskOf(from.Tasks, ingest.TaskLookups)}
 	r.Packages = Packages{from.Packages, taskOf(from.Tasks, ingest.TaskPackages), taskOf(from.Tasks, ingest.TaskTypes)}
@@ -152,7 +160,8 @@ func New(db *store.Store, from store.Status) *Report {
 	if from.Started {
 		s := Stream{
 			Stream: store.StreamUpdates, Watermark: from.Watermark, Frontier: from.Frontier, HistoryFloor: from.HistoryFloor,
-			StateFloor: from.StateFloor, UpdatedAt: from.UpdatedAt, RecordTime: from.RecordTime.UTC(), FirstUpdate: from.FirstUpdate, Coverage: append([]ledger.Range{}, from.Coverage...),
+			StateFloor: from.StateFloor, UpdatedAt: from.UpdatedAt, RecordTime: from.RecordTime.UTC(),
+			FirstUpdate: from.FirstUpdate, Coverage: append([]ledger.Range{}, from.Coverage...),
 			PrunedTo: from.PrunedTo, Pruning: taskOf(from.Tasks, ingest.TaskPruning), Hosting: from.Hosting,
 		}
 		for _, earlier := range from.EarlierScope {
@@ -200,7 +209,8 @@ func taskOf(tasks []store.Task, name string) *Task {
 	for _, t := range tasks {
 		if t.Name == name {
 			return &Task{
-				Failing: t.FailedAt.After(t.SucceededAt), SucceededAt: t.SucceededAt.UTC(), FailedAt: t.FailedAt.UTC(), Failure: t.Failure,
+				Failing: t.FailedAt.After(t.SucceededAt), SucceededAt: t.SucceededAt.UTC(), FailedAt: t.FailedAt.UTC(),
+				Failure: t.Failure,
 			}
 		}
 	}
@@ -226,7 +236,8 @@ func NewHistory(from store.Status) *History {
 func newUnderWay(from store.Status) (list []Work) {
 	for _, p := range from.Progress {
 		w := Work{
-			Stream: p.Stream, Unit: p.Unit, BeganAt: p.BeganAt.UTC(), From: p.Start, At: p.Position, Done: p.UnitsDone, PerSecond: p.Rate,
+			Stream: p.Stream, Unit: p.Unit, BeganAt: p.BeganAt.UTC(), From: p.Start, At: p.Position, Done: p.UnitsDone,
+			PerSecond:  p.Rate,
 			RecordedAt: p.RecordedAt.UTC(), Progress: p.Progress, Age: p.Age,
 		}
 		if p.End > 0 {
@@ -261,7 +272,8 @@ func (r *Report) UnfinishedSnapshot() string {
 	if r.Snapshot == nil {
 		return ""
 	}
-	return fmt.Sprintf("unfinished at offset %d, %d entries stored; run `%s` to continue it", r.Snapshot.At, r.Snapshot.Entries, r.backfill)
+	return fmt.Sprintf("unfinished at offset %d, %d entries stored; run `%s` to continue it", r.Snapshot.At,
+		r.Snapshot.Entries, r.backfill)
 }
 
 // LowerSnapshot says what is missing for a lower state floor; empty: none is wanted.
@@ -270,9 +282,11 @@ func (r *Report) LowerSnapshot() string {
 	case s == nil:
 		return ""
 	case s.Finished:
-		return fmt.Sprintf("active set to be known from offset %d, once history is there from there on; `%s history` continues with it", s.At, r.backfill)
+		return fmt.Sprintf("active set to be known from offset %d, once history is there from there on; `%s history` "+
+			"continues with it", s.At, r.backfill)
 	default:
-		return fmt.Sprintf("snapshot at offset %d, to know it from there on: %d entries stored; `%s history --from %[1]d --with-snapshot` continues with it",
+		return fmt.Sprintf("snapshot at offset %d, to know it from there on: %d entries stored; `%s history --from %[1]d "+
+			"--with-snapshot` continues with it",
 			s.At, s.Entries, r.backfill)
 	}
 }
@@ -294,7 +308,8 @@ func (s *Stream) HostingChanged() (lines []string) {
 		lines = append(lines, line)
 	}
 	if revoked {
-		lines = append(lines, "of a party that is not hosted here any more nothing comes from that synchronizer; where it is hosted on no other, take it out "+
+		lines = append(lines, "of a party that is not hosted here any more nothing comes from that synchronizer; where it "+
+			"is hosted on no other, take it out "+
 			"of --parties (--change-scope), or read it from a participant that hosts it")
 	}
 	if onboarded {

@@ -9,8 +9,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// behind finds out the lag of a stream that another process writes. Readers miss nothing that the source had when its end was asked for,
-// once the watermark has reached that end.
+// behind finds out the lag of a stream that another process writes. Readers miss nothing that the source had when its
+// end was asked for, once the watermark has reached that end.
 type behind struct {
 	answered bool // the source has answered the last question
 	end      ledger.Offset

@@ -28,7 +28,8 @@ type chart struct {
 }
 
 // newChart draws the values that of returns for samples. least is the least that the upper edge stands for.
-func newChart(kind, title string, samples []Sample, now time.Time, least float64, of func(Sample) Measured, text func(Measured) string) chart {
+func newChart(kind, title string, samples []Sample, now time.Time, least float64, of func(Sample) Measured,
+	text func(Measured) string) chart {
 	c := chart{Kind: kind, Title: title}
 	most, last := 0.0, unknown
 	for _, s := range samples {
@@ -148,9 +149,9 @@ type mark struct {
 // leastWidth is that of what would be too narrow to be seen, in thousandths.
 const leastWidth = 3
 
-// newBar draws the coverage of a stream whose ledger ends at end; 0: not known. The bar begins with the ledger: with its first update if
-// that is stored, else at 0. Of the ledger of a network, whose offsets are times, and of one that was pruned here, it begins with what is
-// stored.
+// newBar draws the coverage of a stream whose ledger ends at end; 0: not known. The bar begins with the ledger: with
+// its first update if that is stored, else at 0. Of the ledger of a network, whose offsets are times, and of one that
+// was pruned here, it begins with what is stored.
 func newBar(s status.Stream, verified *status.Verified, end ledger.Offset, times bool) bar {
 	b := bar{End: max(end, s.Frontier)}
 	switch {

@@ -50,7 +50,8 @@ func (j *Journal) add(n Notice) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for i, known := range j.notices {
-		if known.Level == n.Level && known.Of == n.Of && known.What == n.What && withoutNumbers(known.Detail) == withoutNumbers(n.Detail) {
+		if known.Level == n.Level && known.Of == n.Of && known.What == n.What &&
+			withoutNumbers(known.Detail) == withoutNumbers(n.Detail) {
 			n.Times += known.Times
 			j.notices = slices.Delete(j.notices, i, i+1)
 			break
@@ -65,7 +66,8 @@ var number = regexp.MustCompile(`[0-9]+`)
 // withoutNumbers returns a text in which the same failure at another offset, or on another port, reads the same.
 func withoutNumbers(text string) string { return number.ReplaceAllString(text, "0") }
 
-// recording keeps warnings and errors, also where the log leaves them out. Groups of attributes are not kept: the programs log none.
+// recording keeps warnings and errors, also where the log leaves them out. Groups of attributes are not kept: the
+// programs log none.
 type recording struct {
 	journal *Journal
 	attrs   []slog.Attr
@@ -103,7 +105,8 @@ func (r recording) notice(record slog.Record) Notice {
 		take(a)
 	}
 	record.Attrs(take)
-	n.Of, n.Detail, n.Do = status.Public(strings.Join(slices.Compact(of), ", ")), status.Public(n.Detail), status.Public(n.Do)
+	n.Of, n.Detail, n.Do = status.Public(strings.Join(slices.Compact(of), ", ")), status.Public(n.Detail),
+		status.Public(n.Do)
 	return n
 }
 

@@ -1,5 +1,5 @@
-// Package statuspage serves the daemon's status page, and the same as JSON: where each ledger and stream stands, and how it got there
-// within the last hour. Nothing on it names a party or a contract.
+// Package statuspage serves the daemon's status page, and the same as JSON: where each ledger and stream stands, and
+// how it got there within the last hour. Nothing on it names a party or a contract.
 package statuspage
 
 import (
@@ -50,7 +50,8 @@ type Stream struct {
 	Kind   string // store.StreamUpdates or store.StreamTransactions
 	Source string // what it is read from, such as "participant"
 	Lag    func() admin.Lag
-	// End asks the source for the ledger's end, for a process that does not write the stream; nil: the source can't be asked.
+	// End asks the source for the ledger's end, for a process that does not write the stream; nil: the source can't be
+	// asked.
 	End func(ctx context.Context) (ledger.Offset, error)
 	// Version returns the release of the source; empty: not known.
 	Version func(ctx context.Context) string
@@ -157,14 +158,16 @@ func New(cfg Config) *Page {
 	return p
 }
 
-// Data reads the databases, unless that was done just now, and returns what the page shows. A database that does not answer is no
-// error: what it said last is shown, and why it does not now.
+// Data reads the databases, unless that was done just now, and returns what the page shows. A database that does not
+// answer is no error: what it said last is shown, and why it does not now.
 func (p *Page) Data(ctx context.Context) Data {
 	reports := p.reports(ctx)
 	build := p.cfg.Build
-	d := Data{GeneratedAt: time.Now().UTC(), Ready: true, Ledgers: []LedgerData{}, Notices: append([]Notice{}, p.cfg.Journal.Notices()...), Program: Program{
-		Version: build.Version, Commit: build.Commit, Schema: build.Schema, Go: build.Go, Process: p.cfg.Holder, StartedAt: p.started,
-	}}
+	d := Data{GeneratedAt: time.Now().UTC(), Ready: true, Ledgers: []LedgerData{},
+		Notices: append([]Notice{}, p.cfg.Journal.Notices()...), Program: Program{
+			Version: build.Version, Commit: build.Commit, Schema: build.Schema, Go: build.Go, Process: p.cfg.Holder,
+			StartedAt: p.started,
+		}}
 	states := map[string]admin.StreamState{}
 	for _, s := range p.cfg.Health.States() {
 		states[s.Stream] = s
@@ -195,7 +198,8 @@ func (p *Page) Data(ctx context.Context) Data {
 func (m *measuredStream) data(s Stream, state admin.StreamState, answers bool) StreamData {
 	d := StreamData{
 		Stream: s.Title, Kind: s.Kind, Source: s.Source, SourceVersion: m.version, State: state.State, Ready: state.Ready,
-		Text: status.Public(state.Text), End: m.lag.End, LagSeconds: unknown, PerSecond: unknown, Samples: append([]Sample{}, m.samples...),
+		Text: status.Public(state.Text), End: m.lag.End, LagSeconds: unknown, PerSecond: unknown,
+		Samples:    append([]Sample{}, m.samples...),
 		MeasuredAt: m.at, was: m.was,
 	}
 	if !answers || time.Since(m.at) > staleAfter {
@@ -299,7 +303,8 @@ func (p *Page) isRead(l Ledger) bool {
 
 // isShown reports whether health knows a stream.
 func (p *Page) isShown(s Stream) bool {
-	return slices.ContainsFunc(p.cfg.Health.States(), func(state admin.StreamState) bool { return state.Stream == s.Title })
+	return slices.ContainsFunc(p.cfg.Health.States(),
+		func(state admin.StreamState) bool { return state.Stream == s.Title })
 }
 
 func read(ctx context.Context, from *store.Store) (*status.Report, error) {

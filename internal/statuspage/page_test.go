@@ -236,7 +236,8 @@ func (w *world) measure0(t *testing.T) {
 	w.page.measure(t.Context(), w.page.cfg.Ledgers[0], w.page.ledgers[0])
 }
 
-// A process that does not write a stream finds out its lag from the ends that the watermark has reached since they were asked for.
+// A process that does not write a stream finds out its lag from the ends that the watermark has reached since they were
+// asked for.
 func TestBehind(t *testing.T) {
 	t.Parallel()
 	now, recorded := time.Now(), time.Now().Add(-time.Hour)

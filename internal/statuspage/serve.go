@@ -33,10 +33,11 @@ func answer(w http.ResponseWriter, contentType string, body []byte, err error) {
 	w.Write(body)
 }
 
-// guarded adds what keeps other sites out. A site whose name leads to this address (DNS rebinding) could read the page with its visitors'
-// browsers: it is answered by names that are known only.
+// guarded adds what keeps other sites out. A site whose name leads to this address (DNS rebinding) could read the page
+// with its visitors' browsers: it is answered by names that are known only.
 func (p *Page) guarded(next http.HandlerFunc) http.HandlerFunc {
-	policy := "default-src 'none'; style-src " + styleHash() + "; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	policy := "default-src 'none'; style-src " + styleHash() + "; img-src data:; base-uri 'none'; form-action 'none'; " +
+		"frame-ancestors 'none'"
 	return func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		header.Set("Content-Security-Policy", policy)
@@ -45,7 +46,8 @@ func (p *Page) guarded(next http.HandlerFunc) http.HandlerFunc {
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Cache-Control", "no-store")
 		if !admin.Known(r.Host, p.cfg.Hosts) {
-			http.Error(w, fmt.Sprintf("the status page is not served as %q: ask by address, or name the host with --page-hosts", r.Host), http.StatusMisdirectedRequest)
+			http.Error(w, fmt.Sprintf("the status page is not served as %q: ask by address, or name the host with --page-hosts",
+				r.Host), http.StatusMisdirectedRequest)
 			return
 		}
 		next(w, r)

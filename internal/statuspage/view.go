@@ -91,7 +91,8 @@ type noticeView struct {
 }
 
 func render(d Data, refresh bool) ([]byte, error) {
-	v := view{Style: template.CSS(pageCSS), Data: d, Now: clock(d.GeneratedAt), Up: terminal.Brief(d.GeneratedAt.Sub(d.Program.StartedAt))}
+	v := view{Style: template.CSS(pageCSS), Data: d, Now: clock(d.GeneratedAt),
+		Up: terminal.Brief(d.GeneratedAt.Sub(d.Program.StartedAt))}
 	if refresh {
 		v.Refresh = refreshAfter
 	}
@@ -136,7 +137,8 @@ func overall(d Data) badge {
 		return badge{"waiting", "warn"}
 	case fails:
 		return badge{"a background task fails", "warn"}
-	case slices.ContainsFunc(d.Notices, func(n Notice) bool { return n.Level == "ERROR" && d.GeneratedAt.Sub(n.At) < shownFor }):
+	case slices.ContainsFunc(d.Notices,
+		func(n Notice) bool { return n.Level == "ERROR" && d.GeneratedAt.Sub(n.At) < shownFor }):
 		return badge{"errors in the last hour: see below", "warn"}
 	}
 	return badge{"all is well", "good"}
@@ -158,7 +160,8 @@ func newLedgerView(l LedgerData, now time.Time) ledgerView {
 	v.Database = l.Database
 	for _, w := range l.UnderWay {
 		part, known := w.Progress.Part()
-		v.Work = append(v.Work, workView{Title: w.Title(), Pace: terminal.Pace(w.Progress), Percent: math.Round(part*1000) / 10, Known: known})
+		v.Work = append(v.Work, workView{Title: w.Title(), Pace: terminal.Pace(w.Progress),
+			Percent: math.Round(part*1000) / 10, Known: known})
 	}
 	if len(l.Streams) > 0 {
 		v.Bar = new(newBar(l.Streams[0], l.Verified, endOf(l.Report), l.Name == "network"))
@@ -189,7 +192,8 @@ var streamTitles = map[string]string{
 
 func newStreamView(s StreamData, l LedgerData, now time.Time) streamView {
 	v := streamView{
-		Title: cmp.Or(streamTitles[s.Stream], s.Stream), Source: strings.TrimSpace(s.Source + " " + s.SourceVersion), State: states[s.State],
+		Title: cmp.Or(streamTitles[s.Stream], s.Stream), Source: strings.TrimSpace(s.Source + " " + s.SourceVersion),
+		State: states[s.State],
 	}
 	if v.Text, v.Do = status.WhatToDo(s.Text); v.Text == "leading" || strings.HasPrefix(v.Text, "standing by") {
 		v.Text = "" // the badge says so
@@ -214,7 +218,8 @@ func newStreamView(s StreamData, l LedgerData, now time.Time) streamView {
 	}
 	v.Charts = []chart{
 		newChart("lag", "Behind its source", s.Samples, now, 10, func(s Sample) Measured { return s.Lag }, lagText),
-		newChart("rate", strings.ToUpper(unit[:1])+unit[1:]+" stored", s.Samples, now, 1, func(s Sample) Measured { return s.PerSecond }, rateText),
+		newChart("rate", strings.ToUpper(unit[:1])+unit[1:]+" stored", s.Samples, now, 1,
+			func(s Sample) Measured { return s.PerSecond }, rateText),
 	}
 	return v
 }
@@ -302,7 +307,8 @@ func facts(l LedgerData) (list []fact) {
 			add("Scope", "%s", changed)
 		}
 		if len(s.Hosting) > 0 {
-			add("Hosting", "parties of the scope were onboarded, or are not hosted here any more, the last one since offset %s: `indexer status` names them, and "+
+			add("Hosting", "parties of the scope were onboarded, or are not hosted here any more, the last one since offset "+
+				"%s: `indexer status` names them, and "+
 				"says what to do", count(s.Hosting[0].Offset))
 		}
 		if s.Pruning != nil && s.Pruning.Failing {
@@ -330,7 +336,8 @@ func facts(l LedgerData) (list []fact) {
 			terminal.Count(k.NotFound), terminal.Count(k.Unusable), failing(k.Task))
 	}
 	if p := l.Packages; p.Vetted > 0 || p.Task != nil {
-		add("Packages", "%s vetted on %s synchronizers%s", terminal.Count(p.Vetted), terminal.Count(p.Synchronizers), failing(p.Task))
+		add("Packages", "%s vetted on %s synchronizers%s", terminal.Count(p.Vetted), terminal.Count(p.Synchronizers),
+			failing(p.Task))
 	}
 	if t := l.Packages.Types; t != nil && t.Failing {
 		add("Types of packages", "can't be read%s", failing(t))
@@ -341,7 +348,8 @@ func facts(l LedgerData) (list []fact) {
 			size += fmt.Sprintf(", %s a day at this pace", signed(*l.GrowthDay))
 		}
 		add("Size", "%s", size)
-		add("Database", "%s in all, %s partitions, PostgreSQL %s", terminal.Bytes(l.Size.Database), terminal.Count(l.Size.Partitions), firstWord(l.PostgreSQL))
+		add("Database", "%s in all, %s partitions, PostgreSQL %s", terminal.Bytes(l.Size.Database),
+			terminal.Count(l.Size.Partitions), firstWord(l.PostgreSQL))
 	}
 	return list
 }
@@ -352,19 +360,24 @@ func verifiedFacts(r *status.Report) (list []fact) {
 		return nil
 	}
 	if v.Behind != nil {
-		list = append(list, fact{"Compared and equal", fmt.Sprintf("up to offset %s%s", terminal.Count(int64(v.Offset)), failing(v.Updates))})
+		list = append(list, fact{"Compared and equal", fmt.Sprintf("up to offset %s%s", terminal.Count(int64(v.Offset)),
+			failing(v.Updates))})
 	}
 	if r.History != nil && (v.Seq > 0 || v.HistoryTask != nil) {
-		list = append(list, fact{"Transaction history equal", fmt.Sprintf("up to record %s%s", terminal.Count(v.Seq), failing(v.HistoryTask))})
+		list = append(list, fact{"Transaction history equal", fmt.Sprintf("up to record %s%s", terminal.Count(v.Seq),
+			failing(v.HistoryTask))})
 	}
 	if v.Different > 0 {
-		list = append(list, fact{"Windows that differ", fmt.Sprintf("%s of %s: run `indexer verify --repair`", terminal.Count(v.Different), terminal.Count(v.Windows))})
+		list = append(list, fact{"Windows that differ", fmt.Sprintf("%s of %s: run `indexer verify --repair`",
+			terminal.Count(v.Different), terminal.Count(v.Windows))})
 	}
 	if v.NotShown > 0 {
-		list = append(list, fact{"Windows not compared", fmt.Sprintf("%s of %s: their source does not show them any more", terminal.Count(v.NotShown), terminal.Count(v.Windows))})
+		list = append(list, fact{"Windows not compared", fmt.Sprintf("%s of %s: their source does not show them any more",
+			terminal.Count(v.NotShown), terminal.Count(v.Windows))})
 	}
 	if v.Pruned > 0 {
-		list = append(list, fact{"Windows of what was pruned", fmt.Sprintf("%s of %s: what they follow from was pruned here", terminal.Count(v.Pruned), terminal.Count(v.Windows))})
+		list = append(list, fact{"Windows of what was pruned", fmt.Sprintf("%s of %s: what they follow from was pruned here",
+			terminal.Count(v.Pruned), terminal.Count(v.Windows))})
 	}
 	return list
 }

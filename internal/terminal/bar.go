@@ -14,8 +14,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Bar is the line at the bottom of a terminal. Text written through it, such as the log, appears above the line. It is safe
-// for concurrent use.
+// Bar is the line at the bottom of a terminal. Text written through it, such as the log, appears above the line. It is
+// safe for concurrent use.
 type Bar struct {
 	out   io.Writer
 	width func() int // in columns; nil: no terminal, so nothing is drawn
@@ -25,7 +25,8 @@ type Bar struct {
 	drawn bool              // the line is on the terminal
 }
 
-// NewBar returns a bar on out, usually standard error. If out is not a terminal, or shown is false, the bar draws nothing.
+// NewBar returns a bar on out, usually standard error. If out is not a terminal, or shown is false, the bar draws
+// nothing.
 func NewBar(out io.Writer, shown bool) *Bar {
 	b := &Bar{out: out}
 	if file, isFile := out.(*os.File); isFile && shown {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// clockLibraries are where libfaketime is, which gives the programs into which it is loaded another clock. Patterns as in filepath.Glob.
+// clockLibraries are where libfaketime is, which gives the programs into which it is loaded another clock. Patterns as
+// in filepath.Glob.
 var clockLibraries = []string{
 	"/usr/lib/*/faketime/libfaketime.so.1", // Debian's package faketime
 	"/usr/local/lib/faketime/libfaketime.so.1",
@@ -24,8 +25,8 @@ func clockLibrary() string {
 	return ""
 }
 
-// SetClock sets the clock of a server with Options.Clock ahead of the machine's, or behind it where ahead is negative. What the server
-// measures by other clocks goes on, as it does where an administrator sets the machine's.
+// SetClock sets the clock of a server with Options.Clock ahead of the machine's, or behind it where ahead is negative.
+// What the server measures by other clocks goes on, as it does where an administrator sets the machine's.
 func (s *Server) SetClock(ahead time.Duration) error {
 	if s.cluster == nil || s.cluster.clock == "" {
 		return errors.New("set the clock of a PostgreSQL server: only a temporary cluster with Options.Clock has one of its own")
@@ -58,6 +59,7 @@ func (c *cluster) clockEnvironment() []string {
 		return nil
 	}
 	return []string{
-		"LD_PRELOAD=" + c.clock, "FAKETIME_TIMESTAMP_FILE=" + c.clockFile(), "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", "FAKETIME_DISABLE_SHM=1",
+		"LD_PRELOAD=" + c.clock, "FAKETIME_TIMESTAMP_FILE=" + c.clockFile(), "FAKETIME_NO_CACHE=1",
+		"FAKETIME_DONT_FAKE_MONOTONIC=1", "FAKETIME_DISABLE_SHM=1",
 	}
 }

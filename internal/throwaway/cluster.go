@@ -110,7 +110,8 @@ func clusterAccount() (*account, error) {
 		}
 		return &account{name: name, uid: uid, gid: gid}, nil
 	}
-	return nil, errors.New("PostgreSQL does not run as root, and this machine has neither a user postgres nor nobody; run as another user")
+	return nil, errors.New("PostgreSQL does not run as root, and this machine has neither a user postgres nor nobody; " +
+		"run as another user")
 }
 
 // memoryFolder is a file system in memory that Linux has, and memoryNeeded what

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Crash kills the server's first process (SIGKILL), as a system that is out of memory may. The processes of its sessions
-// notice it later, and may still commit; until the last of them is gone, Restart fails. ErrNotLocal where the server is not
-// Local.
+// Crash kills the server's first process (SIGKILL), as a system that is out of memory may. The processes of its
+// sessions notice it later, and may still commit; until the last of them is gone, Restart fails. ErrNotLocal where the
+// server is not Local.
 func (s *Server) Crash() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

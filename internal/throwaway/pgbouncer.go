@@ -47,7 +47,8 @@ func PgBouncer(t testing.TB, database, mode string, settings ...string) string {
 	if err := b.configure(config, mode, settings); err != nil {
 		t.Fatal(err)
 	}
-	connection := "postgres://somebody@/" + url.PathEscape(config.Database) + "?port=" + bouncerPort + "&host=" + url.QueryEscape(b.folder)
+	connection := "postgres://somebody@/" + url.PathEscape(config.Database) + "?port=" + bouncerPort + "&host=" +
+		url.QueryEscape(b.folder)
 	if err := b.start(t, program, connection); err != nil {
 		t.Fatalf("start PgBouncer: %v; its log:\n%s", err, b.logged())
 	}
@@ -113,7 +114,8 @@ rm -rf "$2"`
 
 func (b *bouncer) start(t testing.TB, program, connection string) error {
 	// With the test's context it would end before the connections through it are closed.
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "/bin/sh", "-c", bounceScript, "bounce", program, b.folder)
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "/bin/sh", "-c", bounceScript, "bounce", program,
+		b.folder)
 	cmd.Dir = b.folder
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if b.account != nil {

@@ -33,8 +33,8 @@ type Programs struct {
 }
 
 // Installed returns the programs of every major version from MinVersion on, the oldest first: those in the folders that
-// TEST_POSTGRES_BINS lists, else those that are used without it, else those of the usual folders. A folder that is listed
-// and has none is an error.
+// TEST_POSTGRES_BINS lists, else those that are used without it, else those of the usual folders. A folder that is
+// listed and has none is an error.
 func Installed(ctx context.Context) ([]Programs, error) {
 	var all []Programs
 	add := func(folder string, version int) {

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// SmallDisk is a folder for temporary files on a file system in memory that can become full. Only the functions that Run
-// runs, and the programs that they start, see it: it is mounted in a namespace of its own, which the system removes with
-// the last process in it, so there is nothing to clean up.
+// SmallDisk is a folder for temporary files on a file system in memory that can become full. Only the functions that
+// Run runs, and the programs that they start, see it: it is mounted in a namespace of its own, which the system removes
+// with the last process in it, so there is nothing to clean up.
 type SmallDisk struct {
 	tasks  chan func()
 	folder string
@@ -52,8 +52,8 @@ func (d *SmallDisk) mount(bytes int64) error {
 	return nil
 }
 
-// Run calls fn with os.TempDir on the disk, one call at a time. Connect over TCP to a server that fn starts: its socket is
-// on the disk too.
+// Run calls fn with os.TempDir on the disk, one call at a time. Connect over TCP to a server that fn starts: its socket
+// is on the disk too.
 func (d *SmallDisk) Run(fn func() error) error {
 	done := make(chan error)
 	d.tasks <- func() { done <- fn() }

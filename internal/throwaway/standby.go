@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Standby starts a hot standby of a temporary cluster without TCP, for one test, and stops it when the test is done. Its data comes by
-// streaming replication, and it answers queries that only read.
+// Standby starts a hot standby of a temporary cluster without TCP, for one test, and stops it when the test is done.
+// Its data comes by streaming replication, and it answers queries that only read.
 func Standby(t testing.TB, of *Server) *Server {
 	t.Helper()
 	s, err := startStandby(t.Context(), of)
@@ -37,7 +37,8 @@ func startStandby(ctx context.Context, of *Server) (*Server, error) {
 		return nil, fmt.Errorf("start a standby: %w", err)
 	}
 	s := &Server{kind: Local, cluster: c}
-	out, err := c.command(ctx, filepath.Join(c.programs, "pg_basebackup"), "--pgdata", c.data(), "--host", of.cluster.folder, "--username", superuser,
+	out, err := c.command(ctx, filepath.Join(c.programs, "pg_basebackup"), "--pgdata", c.data(), "--host",
+		of.cluster.folder, "--username", superuser,
 		"--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync").CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("pg_basebackup: %w: %s", err, bytes.TrimSpace(out))

@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// strangeSettings are settings that an administrator may have set on a role or a database for other programs. Each changes
-// the form or the meaning of texts.
+// strangeSettings are settings that an administrator may have set on a role or a database for other programs. Each
+// changes the form or the meaning of texts.
 var strangeSettings = []string{
 	"datestyle = 'German'", "intervalstyle = 'sql_standard'", "timezone = 'Asia/Kathmandu'", "bytea_output = 'escape'",
 	"client_encoding = 'LATIN1'", "standard_conforming_strings = off", "escape_string_warning = off", "array_nulls = off",

@@ -85,10 +85,9 @@ func Migrated(t testing.TB, migrate func(ctx context.Context, url string) error)
 	})
 }
 
-// LocalServer starts a temporary cluster for one test alone, for tests that kill
-// and restart it, and stops it when the test is done. It is in memory unless
-// Durable, and compiles no queries unless Settings say so. It skips the test on a machine without PostgreSQL's programs, or without libfaketime
-// where it is to have a clock of its own.
+// LocalServer starts a temporary cluster for one test alone, for tests that kill and restart it, and stops it when the
+// test is done. It is in memory unless Durable, and compiles no queries unless Settings say so. It skips the test on a
+// machine without PostgreSQL's programs, or without libfaketime where it is to have a clock of its own.
 func LocalServer(t testing.TB, o Options) *Server {
 	t.Helper()
 	if programs, why := o.programs(t.Context()); programs == "" {

@@ -137,7 +137,8 @@ func startAny(ctx context.Context, o Options) (*Server, error) {
 		return startLocal(ctx, programs, o)
 	}
 	if err := o.engineAnswers(ctx); err != nil {
-		return nil, fmt.Errorf("no PostgreSQL to use: %s is not set, %s, and no container engine answers (%w); provide one of the three",
+		return nil, fmt.Errorf("no PostgreSQL to use: %s is not set, %s, and no container engine answers (%w); provide one "+
+			"of the three",
 			o.urlFrom(), why, err)
 	}
 	return startContainer(ctx, o)

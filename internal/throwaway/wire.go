@@ -31,8 +31,8 @@ func (f WireFault) ofCopy() bool { return f == CutCopy || f == EndSession || f =
 // codeDiskFull is the SQLSTATE of a disk that is full.
 const codeDiskFull = "53100"
 
-// Wire is a proxy before a database that simulates an unreliable network. It understands the protocol of pgx: a COMMIT is a
-// simple query, and rows of a COPY have messages of their own. It is safe for concurrent use.
+// Wire is a proxy before a database that simulates an unreliable network. It understands the protocol of pgx: a COMMIT
+// is a simple query, and rows of a COPY have messages of their own. It is safe for concurrent use.
 type Wire struct {
 	database         string // URL of the database itself
 	url              string
@@ -53,8 +53,8 @@ type wireOrder struct {
 	delivered chan bool
 }
 
-// NewWire listens on a free loopback port until Close, and forwards to the server of a database's URL, which need not run
-// yet.
+// NewWire listens on a free loopback port until Close, and forwards to the server of a database's URL, which need not
+// run yet.
 func NewWire(ctx context.Context, database string) (*Wire, error) {
 	config, err := pgx.ParseConfig(database)
 	if err != nil {
@@ -69,7 +69,8 @@ func NewWire(ctx context.Context, database string) (*Wire, error) {
 		Path: "/" + config.Database, RawQuery: "sslmode=disable",
 	}
 	w := &Wire{
-		database: database, url: through.String(), network: "tcp", address: net.JoinHostPort(config.Host, fmt.Sprint(config.Port)),
+		database: database, url: through.String(), network: "tcp", address: net.JoinHostPort(config.Host,
+			fmt.Sprint(config.Port)),
 		listener: listener, lines: map[*line]struct{}{}, open: make(chan struct{}), saw: map[string]int{},
 	}
 	if strings.HasPrefix(config.Host, "/") {
@@ -83,15 +84,15 @@ func NewWire(ctx context.Context, database string) (*Wire, error) {
 // URL leads to the database through the wire.
 func (w *Wire) URL() string { return w.url }
 
-// Disturb injects a fault into the next connection that reaches a COPY or a COMMIT. It returns true when the fault has had
-// its effect, and false if it has not: no connection got there before ctx ended, or the COMMIT did not commit the
+// Disturb injects a fault into the next connection that reaches a COPY or a COMMIT. It returns true when the fault has
+// had its effect, and false if it has not: no connection got there before ctx ended, or the COMMIT did not commit the
 // transaction. There is one fault at a time: another one replaces one that still waits.
 func (w *Wire) Disturb(ctx context.Context, fault WireFault) (delivered bool) {
 	return w.Order(fault)(ctx)
 }
 
-// Order is Disturb for a caller that reaches the COPY or the COMMIT itself: the fault waits for it from now on, and the function
-// returned waits as Disturb does, and returns the same.
+// Order is Disturb for a caller that reaches the COPY or the COMMIT itself: the fault waits for it from now on, and the
+// function returned waits as Disturb does, and returns the same.
 func (w *Wire) Order(fault WireFault) (delivered func(context.Context) bool) {
 	order := &wireOrder{fault: fault, delivered: make(chan bool, 1)}
 	w.mu.Lock()
@@ -146,8 +147,8 @@ func (w *Wire) gate() <-chan struct{} {
 	return w.open
 }
 
-// Lose takes the server away from all connections without a word, and returns how many there were: they stay open, and nothing comes
-// through. Those that are made later are served, as by a server that has taken over.
+// Lose takes the server away from all connections without a word, and returns how many there were: they stay open, and
+// nothing comes through. Those that are made later are served, as by a server that has taken over.
 func (w *Wire) Lose() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

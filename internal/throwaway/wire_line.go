@@ -97,8 +97,8 @@ func (l *line) commit(order *wireOrder, message []byte) error {
 	return errCut
 }
 
-// copy disturbs a COPY between two halves of a message with rows. Without an error the connection stays open, and the whole
-// message was handled.
+// copy disturbs a COPY between two halves of a message with rows. Without an error the connection stays open, and the
+// whole message was handled.
 func (l *line) copy(order *wireOrder, message []byte) error {
 	half := (len(message) + 5) / 2
 	if _, err := l.server.Write(copyData(message[5:half])); err != nil {

@@ -37,8 +37,9 @@ func (r *round) truth(got map[string][]sandbox.Row) map[string][]sandbox.Row {
 	return want
 }
 
-// either returns the truth for a ledger that was read from two releases: for each row the version that is stored, or else the
-// older one. Releases return the same rows with different columns, and which release returned a row depends on timing.
+// either returns the truth for a ledger that was read from two releases: for each row the version that is stored, or
+// else the older one. Releases return the same rows with different columns, and which release returned a row depends on
+// timing.
 func either(older, newer, got map[string][]sandbox.Row) map[string][]sandbox.Row {
 	want := map[string][]sandbox.Row{}
 	for relation, rows := range older {
@@ -92,7 +93,8 @@ func text(row sandbox.Row) string {
 }
 
 // stored reads relations of a schema.
-func stored(ctx context.Context, conn *pgx.Conn, schema string, relations ...string) (rows map[string][]sandbox.Row, n int, err error) {
+func stored(ctx context.Context, conn *pgx.Conn, schema string,
+	relations ...string) (rows map[string][]sandbox.Row, n int, err error) {
 	rows = map[string][]sandbox.Row{}
 	for _, relation := range relations {
 		rows[relation], err = rowsOf(ctx, conn, relation, schema+"."+relation)
@@ -137,7 +139,8 @@ func (r *round) compare(ctx context.Context) error {
 		return err
 	}
 	difference := sandbox.Diff(unequal(r.truth(got), got))
-	for _, more := range []func(context.Context, *pgx.Conn) (string, int, error){r.compareCoverage, r.compareRedactions, r.comparePast, r.compareBalances, r.compareNetwork} {
+	for _, more := range []func(context.Context, *pgx.Conn) (string, int,
+		error){r.compareCoverage, r.compareRedactions, r.comparePast, r.compareBalances, r.compareNetwork} {
 		found, rows, err := more(ctx, conn)
 		if err != nil {
 			return err
@@ -152,7 +155,8 @@ func (r *round) compare(ctx context.Context) error {
 	return nil
 }
 
-// compareNetwork compares the updates of the network, which are a ledger of their own, and the records that follow from them.
+// compareNetwork compares the updates of the network, which are a ledger of their own, and the records that follow from
+// them.
 func (r *round) compareNetwork(ctx context.Context, conn *pgx.Conn) (difference string, rows int, err error) {
 	got, n, err := stored(ctx, conn, "network", append(sandbox.Relations(), sandbox.HistoryRelations()...)...)
 	if err != nil {

@@ -50,7 +50,8 @@ func (f *front) open(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.address = listener.Addr().String()
-	server, gone := &http.Server{Handler: http.HandlerFunc(f.serve), ReadHeaderTimeout: 10 * time.Second}, make(chan struct{})
+	server, gone := &http.Server{Handler: http.HandlerFunc(f.serve), ReadHeaderTimeout: 10 * time.Second},
+		make(chan struct{})
 	f.server, f.gone = server, gone
 	go func() {
 		defer close(gone)

@@ -13,7 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// operator runs commands that erase something beside the daemon, one after the other, and each again whenever it was killed.
+// operator runs commands that erase something beside the daemon, one after the other, and each again whenever it was
+// killed.
 type operator struct {
 	round  *round
 	random *rand.Rand
@@ -52,7 +53,8 @@ func (o *operator) run(ctx context.Context, n int, e *erasure) error {
 	r := o.round
 	p := r.program(fmt.Sprintf("%s-%s-%d", e.args[0], o.name, n), "indexer", killErasure, e.args...)
 	forgiven := r.forgiving()
-	p.forgiven = func(code int) bool { return code == 3 || forgiven(code) } // 3: another process had a transaction open for long
+	// 3: another process had a transaction open for long
+	p.forgiven = func(code int) bool { return code == 3 || forgiven(code) }
 	o.take(p)
 	defer o.take(nil)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.Longest+finishLimit)

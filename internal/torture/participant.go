@@ -69,7 +69,8 @@ func (x *participant) strike(ctx context.Context, s fault) (bool, error) {
 	}
 	before := x.refused.Load()
 	x.ahead.Add(int64(tokenLifetime + time.Second))
-	for deadline := time.Now().Add(faultTimeout); x.refused.Load() == before && ctx.Err() == nil && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(faultTimeout); x.refused.Load() == before && ctx.Err() == nil &&
+		time.Now().Before(deadline); {
 		pause(ctx, 10*ms)
 	}
 	pause(ctx, s.long)

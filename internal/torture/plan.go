@@ -41,8 +41,10 @@ func newPlan(seed uint64) plan {
 	random := randomOf(seed, "plan")
 	p := plan{
 		seed: seed, version: []string{"3.4", "3.5", "3.6"}[random.IntN(3)], shape: sandbox.ACSDelta,
-		strict: random.IntN(4) == 0, blobs: random.IntN(3) == 0, interfaces: random.IntN(3) == 0, snapshot: random.IntN(2) == 0,
-		activeShare: 0.1 + 0.5*random.Float64(), updates: 300 + random.IntN(900), growth: 300 + random.IntN(700), stages: 1 + random.IntN(2),
+		strict: random.IntN(4) == 0, blobs: random.IntN(3) == 0, interfaces: random.IntN(3) == 0,
+		snapshot:    random.IntN(2) == 0,
+		activeShare: 0.1 + 0.5*random.Float64(), updates: 300 + random.IntN(900), growth: 300 + random.IntN(700),
+		stages:    1 + random.IntN(2),
 		listLimit: 15 + random.IntN(185), latency: time.Duration(random.IntN(4)) * ms, scanPage: 20 + random.IntN(200),
 		balanceChanges: random.IntN(2) == 0,
 	}
@@ -69,7 +71,8 @@ func newPlan(seed uint64) plan {
 	p.otherScans = random.IntN(3)
 	p.restored = random.IntN(2) == 0
 	p.redacts = random.IntN(2) == 0
-	p.prunes = random.IntN(2) == 0 && p.shape == sandbox.ACSDelta // of ledger effects what stays is more than the truth of a snapshot
+	// of ledger effects what stays is more than the truth of a snapshot
+	p.prunes = random.IntN(2) == 0 && p.shape == sandbox.ACSDelta
 	return p
 }
 
@@ -143,7 +146,8 @@ func (p plan) environment() []string {
 		shape = "ledger-effects"
 	}
 	return []string{
-		"INDEXER_SHAPE=" + shape, fmt.Sprintf("INDEXER_BLOBS=%t", p.blobs), "INDEXER_INTERFACES=" + strings.Join(p.scope("").Interfaces, ","),
+		"INDEXER_SHAPE=" + shape, fmt.Sprintf("INDEXER_BLOBS=%t", p.blobs), "INDEXER_INTERFACES=" +
+			strings.Join(p.scope("").Interfaces, ","),
 	}
 }
 

@@ -172,7 +172,8 @@ func (p *postgres) fill(ctx context.Context, s fault) (bool, error) {
 	if err := p.disk.Fill(); err != nil {
 		return false, errors.Join(err, p.disk.Free())
 	}
-	for deadline := time.Now().Add(2 * faultTimeout); p.wire.SawDiskFull() == before && ctx.Err() == nil && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(2 * faultTimeout); p.wire.SawDiskFull() == before && ctx.Err() == nil &&
+		time.Now().Before(deadline); {
 		pause(ctx, 20*ms)
 	}
 	pause(ctx, s.long)

@@ -31,8 +31,8 @@ type program struct {
 	began    time.Time
 }
 
-// keep starts the program, again after each kill, until it exits or stop ends it. The error of an unexpected exit contains
-// the end of the log.
+// keep starts the program, again after each kill, until it exits or stop ends it. The error of an unexpected exit
+// contains the end of the log.
 func (p *program) keep(ctx context.Context) error {
 	runtime.LockOSThread() // for tie
 	defer runtime.UnlockOSThread()
@@ -84,7 +84,8 @@ func (p *program) end(ctx context.Context, log string) (again bool, err error) {
 	case p.killed && status.Signaled() && status.Signal() == syscall.SIGKILL:
 		p.tally.hit(p.kill)
 		return true, nil
-	case p.stopping && (state.ExitCode() == 0 || status.Signaled() && status.Signal() == syscall.SIGTERM && tail(log) == ""):
+	case p.stopping && (state.ExitCode() == 0 || status.Signaled() && status.Signal() == syscall.SIGTERM &&
+		tail(log) == ""):
 		// Before it handles signals it has said nothing.
 		return false, nil
 	case state.ExitCode() == 0 && p.kill != killIndexer:
@@ -92,7 +93,8 @@ func (p *program) end(ctx context.Context, log string) (again bool, err error) {
 	case p.forgiven != nil && state.ExitCode() > 0 && p.forgiven(state.ExitCode()):
 		return true, nil
 	}
-	return false, fmt.Errorf("%s ended by itself with %v after %v; the end of %s:\n%s", p.name, state, time.Since(p.began).Round(ms), log, tail(log))
+	return false, fmt.Errorf("%s ended by itself with %v after %v; the end of %s:\n%s", p.name, state,
+		time.Since(p.began).Round(ms), log, tail(log))
 }
 
 // signal sends a signal, and reports whether there was a process.

@@ -58,7 +58,8 @@ func TestAProgramThatIsKilledIsStartedAgain(t *testing.T) {
 	require.False(t, took, "there is nothing to pause")
 }
 
-// One that ends by itself is a failure, with its code and the end of its log, even with code 0; unless that is forgiven.
+// One that ends by itself is a failure, with its code and the end of its log, even with code 0; unless that is
+// forgiven.
 func TestAProgramThatEndsByItselfIsAFailure(t *testing.T) {
 	t.Parallel()
 	_, ended := script(t, "echo so it ends; exit 3", 1)

@@ -45,7 +45,8 @@ type round struct {
 // runRound runs the round of a seed.
 func runRound(ctx context.Context, c Config, seed uint64, p *postgres, tally *Tally) error {
 	r := &round{
-		Config: c, plan: newPlan(seed), tally: tally, postgres: p, folder: filepath.Join(c.Folder, fmt.Sprintf("seed-%d", seed)),
+		Config: c, plan: newPlan(seed), tally: tally, postgres: p, folder: filepath.Join(c.Folder,
+			fmt.Sprintf("seed-%d", seed)),
 		contracts: map[string]bool{}, updates: map[string]bool{},
 	}
 	if err := os.MkdirAll(r.folder, 0o700); err != nil {
@@ -145,7 +146,8 @@ func (r *round) shown() int64 {
 	}
 }
 
-// quiet returns an offset in the middle at which no reassignment is in flight, so that every release serves its snapshot.
+// quiet returns an offset in the middle at which no reassignment is in flight, so that every release serves its
+// snapshot.
 func (r *round) quiet() int64 {
 	for i := r.ledger.Len() / 2; ; i++ {
 		if i == r.ledger.Len() {
@@ -180,7 +182,8 @@ func (r *round) program(name, command string, kill faultKind, args ...string) *p
 
 // backfill seeds the database under fire.
 func (r *round) backfill(ctx context.Context) error {
-	return r.finish(ctx, r.program("backfill", "backfill", killBackfill, "--at-offset", strconv.FormatInt(r.at, 10)), "backfill")
+	return r.finish(ctx, r.program("backfill", "backfill", killBackfill, "--at-offset", strconv.FormatInt(r.at, 10)),
+		"backfill")
 }
 
 // restore restores the participant from a backup, so that the daemon stops, and reanchors the database under fire.
@@ -197,7 +200,8 @@ func (r *round) restore(ctx context.Context) error {
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 3 || !bytes.Contains(out, []byte("`indexer reanchor`")) {
-		return errors.Join(err, fmt.Errorf("indexer run does not stop as it should where the participant was restored:\n%s", out))
+		return errors.Join(err, fmt.Errorf("indexer run does not stop as it should where the participant was restored:\n%s",
+			out))
 	}
 	return r.finish(ctx, r.program("reanchor", "indexer", killReanchor, "reanchor", "--apply"), "reanchor")
 }
@@ -255,7 +259,8 @@ func (r *round) index(ctx context.Context, stage int) error {
 		err = errors.Join(err, ending)
 	case <-time.After(stopLimit):
 		daemon.dump()
-		err = errors.Join(err, fmt.Errorf("the indexer does not end within %v of SIGTERM: its stacks are in its log", stopLimit), <-ended)
+		err = errors.Join(err, fmt.Errorf("the indexer does not end within %v of SIGTERM: its stacks are in its log",
+			stopLimit), <-ended)
 	}
 	if err != nil {
 		return err
@@ -273,13 +278,14 @@ type target struct {
 	strike   func(context.Context, fault) (bool, error)
 }
 
-// fire injects the faults of all schedules while the ledger grows, until enough took effect, the time is over, or ctx ends.
-// When it returns, everything works again.
+// fire injects the faults of all schedules while the ledger grows, until enough took effect, the time is over, or ctx
+// ends. When it returns, everything works again.
 func (r *round) fire(ctx context.Context, p *program, kill faultKind, purpose string) error {
 	random := func(target string) *rand.Rand { return randomOf(r.plan.seed, purpose+" "+target) }
 	targets := []target{
 		{"program", programFaults(random("program"), kill), p.strike},
-		{"postgres", postgresFaults(random("postgres"), r.postgres.disk != nil), func(ctx context.Context, f fault) (bool, error) {
+		{"postgres", postgresFaults(random("postgres"), r.postgres.disk != nil), func(ctx context.Context, f fault) (bool,
+			error) {
 			r.outages.Add(1)
 			defer r.outages.Add(1)
 			return r.postgres.strike(ctx, f)
@@ -329,7 +335,8 @@ func (r *round) fire(ctx context.Context, p *program, kill faultKind, purpose st
 	return group.Wait()
 }
 
-// strikeParticipant returns the participant's strike. The first restart under the daemon upgrades it to the next release.
+// strikeParticipant returns the participant's strike. The first restart under the daemon upgrades it to the next
+// release.
 func (r *round) strikeParticipant(kill faultKind) func(context.Context, fault) (bool, error) {
 	return func(ctx context.Context, f fault) (bool, error) {
 		if f.kind == restartServer && kill == killIndexer && r.plan.next != "" && r.participant.version != r.plan.next {

@@ -50,7 +50,8 @@ func Run(ctx context.Context, c Config) (t *Tally, err error) {
 		if err := runRound(ctx, c, seed, p, t); err != nil {
 			return t, &Failure{Seed: seed, Folder: c.Folder, Err: fmt.Errorf("round %d, seed %d: %w", i+1, seed, err)}
 		}
-		c.Say("round %d of %d: %d faults, %v; so far %d faults", i+1, c.Rounds, t.Total()-before, time.Since(began).Round(100*ms), t.Total())
+		c.Say("round %d of %d: %d faults, %v; so far %d faults", i+1, c.Rounds, t.Total()-before,
+			time.Since(began).Round(100*ms), t.Total())
 	}
 	return t, nil
 }

@@ -45,8 +45,10 @@ const (
 // kinds are all, in the order of the table.
 var kinds = []faultKind{
 	killIndexer, killBackfill, killReanchor, killErasure, pauseProgram,
-	stopPostgres, crashPostgres, killSession, endSession, cutCopy, cutBeforeCommit, cutAfterCommit, dropConnections, stallPostgres, fullDisk, injectFullDisk,
-	reset, truncate, stallBody, stallAnswer, tooMany, unavailable, internalError, slow, expireToken, restartServer, upgradeRelease, restoreServer,
+	stopPostgres, crashPostgres, killSession, endSession, cutCopy, cutBeforeCommit, cutAfterCommit, dropConnections,
+	stallPostgres, fullDisk, injectFullDisk,
+	reset, truncate, stallBody, stallAnswer, tooMany, unavailable, internalError, slow, expireToken, restartServer,
+	upgradeRelease, restoreServer,
 }
 
 // fault is one of a schedule.

@@ -11,8 +11,8 @@ import (
 	"ledgerindexer/internal/access"
 )
 
-// listen makes the SDK log to logger, such as about the OTEL_* variables that it can't use. By itself the SDK writes it to standard
-// error, with the values, among which may be credentials.
+// listen makes the SDK log to logger, such as about the OTEL_* variables that it can't use. By itself the SDK writes it
+// to standard error, with the values, among which may be credentials.
 func listen(logger *slog.Logger) {
 	otel.SetLogger(logr.New(sdkLog{logger}))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { sdkLog{logger}.Error(err, "") }))
@@ -35,7 +35,8 @@ func (s sdkLog) Error(err error, what string, _ ...any) {
 	switch {
 	case err == nil:
 	case errors.As(err, &ofURL), errors.As(err, &escape):
-		attributes = append(attributes, "error", "it is no URL, or has a % that has to be written as %25") // the error repeats it
+		// the error repeats it
+		attributes = append(attributes, "error", "it is no URL, or has a % that has to be written as %25")
 	default:
 		attributes = append(attributes, "error", access.Excerpt(err.Error()))
 	}

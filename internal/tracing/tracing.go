@@ -1,5 +1,5 @@
-// Package tracing sends traces to an OpenTelemetry collector: one for each batch of updates, from the requests for its pages to its
-// commit. How long each step took is passed to it where it is counted for the metrics (internal/admin).
+// Package tracing sends traces to an OpenTelemetry collector: one for each batch of updates, from the requests for its
+// pages to its commit. How long each step took is passed to it where it is counted for the metrics (internal/admin).
 package tracing
 
 import (
@@ -47,7 +47,8 @@ type Tracer struct {
 	ledger   string
 }
 
-// New returns a tracer for the updates of a participant. It sends nothing yet, and never waits for the collector but in Close.
+// New returns a tracer for the updates of a participant. It sends nothing yet, and never waits for the collector but in
+// Close.
 func New(ctx context.Context, cfg Config) (*Tracer, error) {
 	endpoint, err := url.JoinPath(cfg.Endpoint, "v1/traces")
 	if err != nil {
@@ -67,8 +68,9 @@ func New(ctx context.Context, cfg Config) (*Tracer, error) {
 	to := &exporter{SpanExporter: client, logger: cfg.Logger}
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(to), sdk.WithResource(of))
 	return &Tracer{
-		provider: provider, exporter: to, tracer: provider.Tracer("ledgerindexer"), reason: cfg.Reason, flushFor: cmp.Or(cfg.FlushFor, flushFor),
-		ledger: "participant",
+		provider: provider, exporter: to, tracer: provider.Tracer("ledgerindexer"), reason: cfg.Reason,
+		flushFor: cmp.Or(cfg.FlushFor, flushFor),
+		ledger:   "participant",
 	}, nil
 }
 
@@ -86,7 +88,8 @@ func (t *Tracer) Close() {
 	if err := t.provider.Shutdown(ctx); err != nil {
 		t.exporter.closed.Store(true)
 		_ = t.exporter.Shutdown(context.Background()) // ends the request that the provider does not wait for any longer
-		t.exporter.logger.WarnContext(ctx, "the collector does not take the last traces; they are dropped", "error", access.Excerpt(err.Error()))
+		t.exporter.logger.WarnContext(ctx, "the collector does not take the last traces; they are dropped",
+			"error", access.Excerpt(err.Error()))
 	}
 }
 
@@ -126,8 +129,8 @@ func Step(ctx context.Context, name string, took time.Duration, attributes ...at
 	followed.steps = append(followed.steps, step{name, now.Add(-took), now, attributes})
 }
 
-// End implements [ingest.Trail]. Which batch a page gets into is known when it has been read: that is why spans begin and end here, with
-// the times that were noted.
+// End implements [ingest.Trail]. Which batch a page gets into is known when it has been read: that is why spans begin
+// and end here, with the times that were noted.
 func (l *trail) End(work ingest.Work, err error, before ...ingest.Trail) {
 	steps, began, ended := l.taken(), l.began, time.Now()
 	for _, other := range before {
@@ -140,16 +143,19 @@ func (l *trail) End(work ingest.Work, err error, before ...ingest.Trail) {
 		began = steps[0].began
 	}
 	attributes := []attribute.KeyValue{
-		attribute.String("ledgerindexer.ledger", l.of.ledger), attribute.Int64("ledgerindexer.offset.after", int64(work.Range.From)),
+		attribute.String("ledgerindexer.ledger", l.of.ledger), attribute.Int64("ledgerindexer.offset.after",
+			int64(work.Range.From)),
 		attribute.Int("ledgerindexer.attempt", work.Attempt),
 	}
 	if work.Range.To > work.Range.From {
 		attributes = append(attributes, attribute.Int64("ledgerindexer.offset.up_to", int64(work.Range.To)))
 	}
 	if len(before) > 0 {
-		attributes = append(attributes, attribute.Int("ledgerindexer.pages", len(before)), attribute.Int("ledgerindexer.updates", work.Updates))
+		attributes = append(attributes, attribute.Int("ledgerindexer.pages", len(before)),
+			attribute.Int("ledgerindexer.updates", work.Updates))
 	}
-	ctx, root := l.of.tracer.Start(context.Background(), work.Name, trace.WithTimestamp(began), trace.WithAttributes(attributes...))
+	ctx, root := l.of.tracer.Start(context.Background(), work.Name, trace.WithTimestamp(began),
+		trace.WithAttributes(attributes...))
 	for _, s := range steps {
 		_, span := l.of.tracer.Start(ctx, s.name, trace.WithTimestamp(s.began), trace.WithAttributes(s.attributes...))
 		span.End(trace.WithTimestamp(s.ended))
@@ -168,7 +174,8 @@ func (l *trail) taken() []step {
 	return slices.Clone(l.steps)
 }
 
-// exporter says once that a collector takes nothing, and once that it does again. The SDK drops what does not fit into its queue.
+// exporter says once that a collector takes nothing, and once that it does again. The SDK drops what does not fit into
+// its queue.
 type exporter struct {
 	sdk.SpanExporter
 	logger *slog.Logger
@@ -185,7 +192,8 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	case err != nil:
 		e.lost += len(spans)
 		if !e.failing {
-			e.logger.WarnContext(ctx, "traces can't be sent and are dropped until that works again; indexing continues", "error", access.Excerpt(err.Error()))
+			e.logger.WarnContext(ctx, "traces can't be sent and are dropped until that works again; indexing continues",
+				"error", access.Excerpt(err.Error()))
 		}
 	case e.failing:
 		e.logger.InfoContext(ctx, "traces are sent again", "dropped_spans", e.lost)

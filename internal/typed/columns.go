@@ -13,7 +13,8 @@ import (
 const (
 	// mostColumns limits the columns of a value. Parts of larger values are jsonb.
 	mostColumns = 1000
-	// viewColumns is the number of columns that PostgreSQL allows in a view. A view has those that were published before, too.
+	// viewColumns is the number of columns that PostgreSQL allows in a view. A view has those that were published before,
+	// too.
 	viewColumns = 1600
 	// nameBytes is the length of the longest name in PostgreSQL.
 	nameBytes = 63
@@ -22,8 +23,9 @@ const (
 // Column is a column of a view. It is stored as JSON.
 type Column struct {
 	Name string `json:"name"`
-	// Path leads from the value to the column's: a field by its name, a variant's value by "=" and its constructor, and its constructor
-	// itself by "#tag". "@" and a name first is no part of the value but a column of the event, or what lies beside the value: see beside.
+	// Path leads from the value to the column's: a field by its name, a variant's value by "=" and its constructor, and
+	// its constructor itself by "#tag". "@" and a name first is no part of the value but a column of the event, or what
+	// lies beside the value: see beside.
 	Path []string `json:"path"`
 	Type string   `json:"type"` // of SQL
 }
@@ -83,7 +85,8 @@ func parts(t *damllf.Type, path []string, depth int) []part {
 	return leaf("jsonb") // lists, maps, a type within itself
 }
 
-// fitting returns the columns of a type, to the largest depth that gives at most so many; of a record with more fields, the first ones.
+// fitting returns the columns of a type, to the largest depth that gives at most so many; of a record with more fields,
+// the first ones.
 func fitting(t *damllf.Type, root []string, most int) []part {
 	var list []part
 	for depth := range 12 {
@@ -94,7 +97,8 @@ func fitting(t *damllf.Type, root []string, most int) []part {
 		if len(deeper) > most {
 			break
 		}
-		if list != nil && len(deeper) == len(list) && slices.EqualFunc(deeper, list, func(a, b part) bool { return a.sql == b.sql && slices.Equal(a.path, b.path) }) {
+		if list != nil && len(deeper) == len(list) &&
+			slices.EqualFunc(deeper, list, func(a, b part) bool { return a.sql == b.sql && slices.Equal(a.path, b.path) }) {
 			break
 		}
 		list = deeper
@@ -109,7 +113,8 @@ type Shape struct {
 	Keyed    bool     // of a template: its contracts have keys
 	Versions []string // those whose types are known
 	Inferred int64    // number of values from which it was inferred, because no version is known; else 0
-	// Notes name the versions whose types are not known, and those that are no valid upgrades. A field with several types is text.
+	// Notes name the versions whose types are not known, and those that are no valid upgrades. A field with several types
+	// is text.
 	Notes []string
 }
 
@@ -120,8 +125,8 @@ func (e *UnknownError) Error() string {
 	return "the types of " + e.Of + " are not known: " + cmp.Or(e.Why, "its package is not there")
 }
 
-// Shape computes the columns of a subject: those of the newest version, then those that only older ones have. The error is an
-// *UnknownError if no version is known.
+// Shape computes the columns of a subject: those of the newest version, then those that only older ones have. The error
+// is an *UnknownError if no version is known.
 func (p *Packages) Shape(s *Subject) (Shape, error) {
 	var shape Shape
 	own, err := p.merge(s, &shape, nil, func(d definition) *damllf.TypeExpr { return d.expr })
@@ -139,12 +144,14 @@ func (p *Packages) Shape(s *Subject) (Shape, error) {
 			return Shape{}, err
 		}
 		shape.setBeside(other.parts)
-		shape.Keyed = s.Kind == Template && slices.ContainsFunc(s.definitions, func(d definition) bool { return d.beside != nil })
+		shape.Keyed = s.Kind == Template && slices.ContainsFunc(s.definitions,
+			func(d definition) bool { return d.beside != nil })
 	}
 	return shape, nil
 }
 
-// setBeside sets the columns of the value beside, without that of the whole where this is jsonb: the event's own column has it.
+// setBeside sets the columns of the value beside, without that of the whole where this is jsonb: the event's own column
+// has it.
 func (shape *Shape) setBeside(list []part) {
 	shape.beside = slices.DeleteFunc(list, func(p part) bool { return len(p.path) == 1 && p.sql == "jsonb" })
 }
@@ -158,9 +165,10 @@ type merged struct {
 	versions []string
 }
 
-// merge puts the columns together that a value has in each version, as many as have room beside those of the shape. It notes in the shape
-// which versions are left out, and which are no valid upgrades.
-func (p *Packages) merge(s *Subject, shape *Shape, root []string, of func(definition) *damllf.TypeExpr) (m merged, err error) {
+// merge puts the columns together that a value has in each version, as many as have room beside those of the shape. It
+// notes in the shape which versions are left out, and which are no valid upgrades.
+func (p *Packages) merge(s *Subject, shape *Shape, root []string,
+	of func(definition) *damllf.TypeExpr) (m merged, err error) {
 	at := map[string]int{} // index by path
 	room := mostColumns - len(shape.parts)
 	what := strings.TrimPrefix(strings.Join(root, ""), "@")

@@ -21,8 +21,8 @@ func (e *FieldError) Error() string {
 	return text
 }
 
-// Field returns the column of a field that can be indexed. path has dots (wallet.holder), or is the column's name in a view
-// (wallet_holder). That of a variant means its constructor. The error is a *FieldError.
+// Field returns the column of a field that can be indexed. path has dots (wallet.holder), or is the column's name in a
+// view (wallet_holder). That of a variant means its constructor. The error is a *FieldError.
 func (shape Shape) Field(s *Subject, path string) (Column, error) {
 	wrong := &FieldError{Path: path, Of: s.String(), Problem: "there is no such field"}
 	var within []string
@@ -47,7 +47,8 @@ func (shape Shape) Field(s *Subject, path string) (Column, error) {
 				within = append(within, pathName(p.path))
 			}
 		}
-		if likely := slices.DeleteFunc(slices.Clone(within), func(name string) bool { return !similar(name, path) }); len(likely) > 0 {
+		if likely := slices.DeleteFunc(slices.Clone(within), func(name string) bool { return !similar(name, path) }); len(
+			likely) > 0 {
 			within = likely
 		}
 	}
@@ -55,7 +56,8 @@ func (shape Shape) Field(s *Subject, path string) (Column, error) {
 	return Column{}, wrong
 }
 
-// PublishedField returns the column of a field among those that a view has published, if it can be indexed. path is as Shape.Field takes it.
+// PublishedField returns the column of a field among those that a view has published, if it can be indexed. path is as
+// Shape.Field takes it.
 func PublishedField(columns []Column, path string) (Column, bool) {
 	for _, c := range columns {
 		own := len(c.Path) > 0 && !strings.HasPrefix(c.Path[0], "@") // not of the value beside

@@ -22,14 +22,15 @@ var (
 	hyphenated = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 )
 
-// isName reports whether a text can be the name of a field or a choice. Its length is no part of the expression, which would take a third of
-// what every program needs to start.
+// isName reports whether a text can be the name of a field or a choice. Its length is no part of the expression, which
+// would take a third of what every program needs to start.
 func isName(text string) bool { return len(text) <= longestName && identifier.MatchString(text) }
 
-// Served returns a subject that events name but no known package defines; nil if its names are not valid in the language. ids are those
-// of its packages, by which it can be named too.
+// Served returns a subject that events name but no known package defines; nil if its names are not valid in the
+// language. ids are those of its packages, by which it can be named too.
 func Served(kind Kind, pkg, module, entity, choice string, ids []string) *Subject {
-	if !hyphenated.MatchString(pkg) || !dotted.MatchString(module) || !dotted.MatchString(entity) || choice != "" && !isName(choice) {
+	if !hyphenated.MatchString(pkg) || !dotted.MatchString(module) || !dotted.MatchString(entity) || choice != "" &&
+		!isName(choice) {
 		return nil
 	}
 	s := &Subject{Kind: kind, Package: pkg, Module: module, Entity: entity, Choice: choice}
@@ -93,12 +94,12 @@ type node struct {
 	members []*node
 }
 
-// Infer infers the shape of a subject from stored values, for subjects that no known package defines. read is called with queries whose
-// rows are Seen; all of them must run in one snapshot.
+// Infer infers the shape of a subject from stored values, for subjects that no known package defines. read is called
+// with queries whose rows are Seen; all of them must run in one snapshot.
 //
-// Each member gets a column, of a type through which the text of every value round-trips, else of type text. A nested object is treated
-// alike if every value there is an object and they look like records: few members, with names that the language allows, one of them in
-// all. Else it is jsonb. A member that is null everywhere has no column.
+// Each member gets a column, of a type through which the text of every value round-trips, else of type text. A nested
+// object is treated alike if every value there is an object and they look like records: few members, with names that
+// the language allows, one of them in all. Else it is jsonb. A member that is null everywhere has no column.
 func Infer(s *Subject, ledger string, read func(query string) ([]Seen, error)) (Shape, error) {
 	ask := func(whole string) func([]*node) ([]Seen, error) {
 		return func(objects []*node) ([]Seen, error) { return read(seenQuery(s, ledger, whole, objects)) }
@@ -109,12 +110,14 @@ func Infer(s *Subject, ledger string, read func(query string) ([]Seen, error)) (
 		return Shape{}, err
 	}
 	if root.Values == 0 {
-		return Shape{}, &UnknownError{Of: s.String(), Why: "its package is not there, and no value of it is stored from which they could be inferred"}
+		return Shape{}, &UnknownError{Of: s.String(), Why: "its package is not there, and no value of it is stored from " +
+			"which they could be inferred"}
 	}
 	shape.Inferred = root.Values
 	shape.parts = root.parts(nil)
 	if len(shape.parts) > mostColumns {
-		shape.Notes = append(shape.Notes, fmt.Sprintf("it has more members than a view has columns: the first %d have one", mostColumns))
+		shape.Notes = append(shape.Notes, fmt.Sprintf("it has more members than a view has columns: the first %d have one",
+			mostColumns))
 		shape.parts = shape.parts[:mostColumns]
 	}
 	other, ok := beside[s.Kind]
@@ -134,7 +137,8 @@ func Infer(s *Subject, ledger string, read func(query string) ([]Seen, error)) (
 	return shape, nil
 }
 
-// infer infers what values are, to the depth that gives at most so many columns. record: they are objects whose members have columns.
+// infer infers what values are, to the depth that gives at most so many columns. record: they are objects whose members
+// have columns.
 func infer(record bool, most int, shape *Shape, read func(objects []*node) ([]Seen, error)) (*node, error) {
 	root := &node{record: record}
 	list, err := read(nil)
@@ -223,8 +227,8 @@ func (m *node) parts(list []part) []part {
 	return list
 }
 
-// seenQuery returns the query for the members of objects, or, without objects, for the values themselves, as if each were the only
-// member of an object.
+// seenQuery returns the query for the members of objects, or, without objects, for the values themselves, as if each
+// were the only member of an object.
 func seenQuery(s *Subject, ledger, whole string, objects []*node) string {
 	v, most := View{Subject: s}, mostMembers
 	list := []string{"(0, jsonb_build_object('', e.whole))"}
@@ -239,15 +243,18 @@ func seenQuery(s *Subject, ledger, whole string, objects []*node) string {
 			most = mostFields
 		}
 		if m.variant { // of one constructor its value is the only member
-			object = fmt.Sprintf("CASE WHEN %[1]s ->> 'tag' IS NOT NULL THEN jsonb_build_object('=' || (%[1]s ->> 'tag'), %[1]s -> 'value') END", object)
+			object = fmt.Sprintf("CASE WHEN %[1]s ->> 'tag' IS NOT NULL THEN jsonb_build_object('=' || (%[1]s ->> 'tag'), "+
+				"%[1]s -> 'value') END", object)
 		}
 		list = append(list, fmt.Sprintf("(%d, %s)", i, object))
 	}
-	return strings.NewReplacer("LEDGER", quoted(ledger), "OBJECTS", strings.Join(list, ",\n        "), "WHOLE", whole, "ROWS", v.rows(ledger),
+	return strings.NewReplacer("LEDGER", quoted(ledger), "OBJECTS", strings.Join(list, ",\n        "), "WHOLE", whole,
+		"ROWS", v.rows(ledger),
 		"MOST", fmt.Sprint(most+1)).Replace(seenSQL)
 }
 
-// seenSQL counts the kinds of values of the members of OBJECTS. The stand-in for a value that jsonb can't hold is no value.
+// seenSQL counts the kinds of values of the members of OBJECTS. The stand-in for a value that jsonb can't hold is no
+// value.
 const seenSQL = `
 SELECT object, key, present, "values", objects, cases, lists, bools, bigints, numerics, dates, timestamps, decimals
 FROM (

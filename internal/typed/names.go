@@ -10,8 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// ViewNames returns the names of the subjects' views. A name depends on which subjects there are, not on which of them have views, nor on
-// their order: those that would have one name all have their module in it, and if that is not enough, a hash at the end.
+// ViewNames returns the names of the subjects' views. A name depends on which subjects there are, not on which of them
+// have views, nor on their order: those that would have one name all have their module in it, and if that is not
+// enough, a hash at the end.
 func ViewNames(subjects []*Subject) map[*Subject]string {
 	names, clarity := map[*Subject]string{}, map[*Subject]int{}
 	for again := true; again; {
@@ -42,8 +43,9 @@ const clearest = 2
 // packageID is what stands for the name of a package of which only the id is known.
 var packageID = regexp.MustCompile("^[0-9a-f]{64}$")
 
-// viewName returns the name of the subject's view: the package, the entity, and the choice, in which the entity is not repeated. The module stands for a
-// package of which only the id is known. At clarity 1 the module is in it and nothing is left out, at clearest also a hash.
+// viewName returns the name of the subject's view: the package, the entity, and the choice, in which the entity is not
+// repeated. The module stands for a package of which only the id is known. At clarity 1 the module is in it and nothing
+// is left out, at clearest also a hash.
 func (s *Subject) viewName(clarity int) string {
 	words := []string{s.Package, s.Module, s.Entity, s.Choice}
 	if packageID.MatchString(s.Package) {
@@ -149,7 +151,8 @@ func cut(name string, most int) string {
 		return name
 	}
 	rest := name[len(name)-most:]
-	if i := strings.IndexByte(rest, '_'); i >= 0 && i < most/2 && name[len(name)-most-1] != '_' { // in the middle of a word
+	// in the middle of a word
+	if i := strings.IndexByte(rest, '_'); i >= 0 && i < most/2 && name[len(name)-most-1] != '_' {
 		rest = rest[i+1:]
 	}
 	for rest != "" && !utf8.RuneStart(rest[0]) {

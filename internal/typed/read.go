@@ -78,8 +78,8 @@ func (e *contentError) Unwrap() error { return e.error }
 // Resolver returns a resolver that looks packages up here.
 func (p *Packages) Resolver() damllf.Resolver { return damllf.Resolver{Package: p.Decode} }
 
-// Read returns a package with its types. A package or type that can't be read is no error: the result says why. Errors are those of
-// Content, and damllf.ErrHash if the content is not the package's.
+// Read returns a package with its types. A package or type that can't be read is no error: the result says why. Errors
+// are those of Content, and damllf.ErrHash if the content is not the package's.
 func (p *Packages) Read(id string, content []byte) (ledger.Package, error) {
 	result := ledger.Package{ID: id, Content: content}
 	decoded, err := p.decode(id, content)
@@ -90,7 +90,8 @@ func (p *Packages) Read(id string, content []byte) (ledger.Package, error) {
 		result.Failure = err.Error()
 		return result, nil
 	}
-	result.Name, result.Version, result.Language, result.Upgrades = decoded.Name, decoded.Version, decoded.Language, decoded.Upgrades
+	result.Name, result.Version, result.Language, result.Upgrades = decoded.Name, decoded.Version, decoded.Language,
+		decoded.Upgrades
 	r := reading{packages: p, resolver: p.Resolver(), needs: map[string]bool{}}
 	for name, t := range decoded.Templates {
 		d := r.definition(name, t.Implements, t.Choices)
@@ -127,7 +128,8 @@ type reading struct {
 	err      error // of Content
 }
 
-func (r *reading) definition(name damllf.Name, interfaces []damllf.Ref, choices map[string]damllf.Choice) ledger.Definition {
+func (r *reading) definition(name damllf.Name, interfaces []damllf.Ref,
+	choices map[string]damllf.Choice) ledger.Definition {
 	d := ledger.Definition{Module: name.Module, Entity: name.Entity}
 	for _, i := range interfaces {
 		d.Interfaces = append(d.Interfaces, i.String())
@@ -139,7 +141,8 @@ func (r *reading) definition(name damllf.Name, interfaces []damllf.Ref, choices 
 	for _, c := range slices.Sorted(maps.Keys(choices)) {
 		d.Choices = append(d.Choices, ledger.Choice{
 			Name: c, Consuming: choices[c].Consuming,
-			Argument: r.fields(&d, ledger.PartArgument, c, choices[c].Argument), Result: r.fields(&d, ledger.PartResult, c, choices[c].Result),
+			Argument: r.fields(&d, ledger.PartArgument, c, choices[c].Argument), Result: r.fields(&d, ledger.PartResult, c,
+				choices[c].Result),
 		})
 	}
 	return d

@@ -51,8 +51,8 @@ func (s *Subject) String() string {
 	return "template " + s.Owner()
 }
 
-// Subjects returns everything in packages that views can show, sorted by owner: each template or interface, followed by its choices,
-// except Archive, which has no arguments. Packages that can't be read are skipped.
+// Subjects returns everything in packages that views can show, sorted by owner: each template or interface, followed by
+// its choices, except Archive, which has no arguments. Packages that can't be read are skipped.
 func (p *Packages) Subjects(ids []string) ([]*Subject, error) {
 	type key struct {
 		kind                        Kind
@@ -70,7 +70,8 @@ func (p *Packages) Subjects(ids []string) ([]*Subject, error) {
 		add := func(kind Kind, name damllf.Name, choice string, ofInterface bool, expr, beside *damllf.TypeExpr) {
 			k := key{kind, decoded.Name, name.Module, name.Entity, choice}
 			if all[k] == nil {
-				all[k] = &Subject{Kind: kind, Package: decoded.Name, Module: name.Module, Entity: name.Entity, Choice: choice, OfInterface: ofInterface}
+				all[k] = &Subject{Kind: kind, Package: decoded.Name, Module: name.Module, Entity: name.Entity, Choice: choice,
+					OfInterface: ofInterface}
 			}
 			all[k].definitions = append(all[k].definitions, definition{decoded.Version, id, expr, beside})
 		}
@@ -103,7 +104,8 @@ func (p *Packages) Subjects(ids []string) ([]*Subject, error) {
 // Sort sorts subjects by their owners, and then by choice.
 func Sort(list []*Subject) {
 	slices.SortFunc(list, func(a, b *Subject) int {
-		return cmp.Or(strings.Compare(a.Owner(), b.Owner()), strings.Compare(a.Choice, b.Choice), strings.Compare(string(a.Kind), string(b.Kind)))
+		return cmp.Or(strings.Compare(a.Owner(), b.Owner()), strings.Compare(a.Choice, b.Choice),
+			strings.Compare(string(a.Kind), string(b.Kind)))
 	})
 }
 
@@ -134,8 +136,9 @@ func (e *NameError) Error() string {
 	return fmt.Sprintf("there is no template or interface %q; there are %s", e.Name, strings.Join(e.Candidates, ", "))
 }
 
-// Find returns the subjects of one template or interface: itself and its choices. name is package:Module:Entity, in which the package may
-// have a # before it or be an id, or in short package:Entity, Module:Entity or Entity. The error is a *NameError.
+// Find returns the subjects of one template or interface: itself and its choices. name is package:Module:Entity, in
+// which the package may have a # before it or be an id, or in short package:Entity, Module:Entity or Entity. The error
+// is a *NameError.
 func Find(subjects []*Subject, name string) ([]*Subject, error) {
 	owners := map[string][]*Subject{}
 	for _, s := range subjects {

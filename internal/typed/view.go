@@ -17,8 +17,9 @@ type View struct {
 	Indexed      map[string]bool // fields that have an index, by Column.PathName
 }
 
-// wide is the number of columns above which a view takes the value once for all of them: PostgreSQL fetches and decompresses a value that is
-// not small for each column anew. It can't use indexes for columns of a value that was taken, so fields that have one are taken from the table.
+// wide is the number of columns above which a view takes the value once for all of them: PostgreSQL fetches and
+// decompresses a value that is not small for each column anew. It can't use indexes for columns of a value that was
+// taken, so fields that have one are taken from the table.
 const wide = 100
 
 func (v *View) isWide() bool { return IsWide(v.Columns) }
@@ -34,8 +35,10 @@ var (
 		{"contract_id", "e.contract_id", "text", "The contract."},
 		{"template_id", "e.template_id", "text", "Template, as served: package-id:Module:Entity."},
 		{"ledger_offset", "e.ledger_offset", "bigint", "Offset of the event."},
-		{"node_id", "e.node_id", "integer", "Node id of the event. (ledger_offset, node_id) is unique in a view of a template."},
-		{"record_time", "e.record_time", "timestamp with time zone", "Record time of the update. NULL where a snapshot did not say."},
+		{"node_id", "e.node_id", "integer",
+			"Node id of the event. (ledger_offset, node_id) is unique in a view of a template."},
+		{"record_time", "e.record_time", "timestamp with time zone",
+			"Record time of the update. NULL where a snapshot did not say."},
 		{"synchronizer_id", "e.synchronizer_id", "text", "The synchronizer."},
 	}
 	active = base{"active", "a.ledger_offset IS NOT NULL",
@@ -46,9 +49,10 @@ var (
 		{"observers", "e.observers", "text[]", "Observers."},
 	}
 	value = map[Kind]base{
-		Template:  {"payload", "e.payload", "jsonb", "The whole payload as served."},
-		Interface: {"view_value", "e.view_value", "jsonb", "The whole interface view as served. NULL: it could not be computed."},
-		Choice:    {"choice_argument", "e.choice_argument", "jsonb", "The whole argument as served."},
+		Template: {"payload", "e.payload", "jsonb", "The whole payload as served."},
+		Interface: {"view_value", "e.view_value", "jsonb",
+			"The whole interface view as served. NULL: it could not be computed."},
+		Choice: {"choice_argument", "e.choice_argument", "jsonb", "The whole argument as served."},
 	}
 	key       = base{"contract_key", "e.contract_key", "jsonb", "The contract's whole key as served."}
 	exercised = []base{
@@ -69,7 +73,8 @@ func bases(kind Kind, ledger string) []base {
 	switch kind {
 	case Interface:
 		list := slices.Clone(place)
-		list[1].sql = fmt.Sprintf("(SELECT c.template_id FROM %s.created_events c WHERE c.ledger_offset = e.ledger_offset AND c.node_id = e.node_id LIMIT 1)",
+		list[1].sql = fmt.Sprintf("(SELECT c.template_id FROM %s.created_events c WHERE c.ledger_offset = e.ledger_offset "+
+			"AND c.node_id = e.node_id LIMIT 1)",
 			quoted(ledger))
 		return append(list, base{"interface_id", "e.interface_id", "text", "The interface, as served."}, active, value[kind])
 	case Choice:
@@ -78,8 +83,8 @@ func bases(kind Kind, ledger string) []base {
 	return append(append(slices.Clone(place), active), append(slices.Clone(created), key, value[kind])...)
 }
 
-// NewView returns the view of a subject. Columns that were published before keep their position and type. changes describes new columns,
-// and those that stay although the shape has them no more, or with another type.
+// NewView returns the view of a subject. Columns that were published before keep their position and type. changes
+// describes new columns, and those that stay although the shape has them no more, or with another type.
 func NewView(schema, name string, s *Subject, shape Shape, published []Column) (v View, changes []string) {
 	v = View{Schema: schema, Name: name, Subject: s, Shape: shape, Columns: slices.Clone(published)}
 	wanted := v.wanted()
@@ -102,12 +107,14 @@ func NewView(schema, name string, s *Subject, shape Shape, published []Column) (
 				changes = append(changes, fmt.Sprintf("column %s came", w.Name))
 			}
 		case v.Columns[i].Type != w.Type:
-			changes = append(changes, fmt.Sprintf("column %s stays %s, though it would be %s now: what does not fit is NULL; drop the view and create it again",
+			changes = append(changes, fmt.Sprintf("column %s stays %s, though it would be %s now: what does not fit is NULL; "+
+				"drop the view and create it again",
 				v.Columns[i].Name, v.Columns[i].Type, w.Type))
 		}
 	}
 	if without > 0 {
-		changes = append(changes, fmt.Sprintf("%d fields have no column: a view has at most %d, published ones included; drop the view and create it again", without, viewColumns))
+		changes = append(changes, fmt.Sprintf("%d fields have no column: a view has at most %d, published ones included; "+
+			"drop the view and create it again", without, viewColumns))
 	}
 	for _, c := range published {
 		if find(wanted, c.Path) < 0 {
@@ -186,7 +193,8 @@ func (v *View) SQL(ledger string) []string {
 		columns = append(columns, expr+" AS "+quoted(c.Name))
 		comments = append(comments, "COMMENT ON COLUMN "+name+"."+quoted(c.Name)+" IS "+literal(comment))
 	}
-	create := "CREATE OR REPLACE VIEW " + name + " WITH (security_invoker = true) AS\nSELECT " + strings.Join(columns, ",\n    ") + "\n" + v.rows(ledger)
+	create := "CREATE OR REPLACE VIEW " + name + " WITH (security_invoker = true) AS\nSELECT " + strings.Join(columns,
+		",\n    ") + "\n" + v.rows(ledger)
 	return append([]string{create}, comments...)
 }
 
@@ -222,8 +230,8 @@ func (c Column) base(kind Kind, ledger string) (base, bool) {
 	return list[i], true
 }
 
-// once joins the value, and what lies beside it, taken from the table once, where the view is wide. OFFSET keeps the planner from putting
-// the expressions back in the place of each use; #> '{}' is the value itself, out of its storage.
+// once joins the value, and what lies beside it, taken from the table once, where the view is wide. OFFSET keeps the
+// planner from putting the expressions back in the place of each use; #> '{}' is the value itself, out of its storage.
 func (v *View) once() string {
 	if !v.isWide() {
 		return ""
@@ -255,17 +263,21 @@ func (v *View) rows(ledger string) string {
 	default:
 		named = "e.interface_id IS NULL AND " + named
 	}
-	return fmt.Sprintf("FROM %s.exercised_events e\n%sWHERE e.choice = %s AND %s", quoted(ledger), v.once(), literal(s.Choice), named)
+	return fmt.Sprintf("FROM %s.exercised_events e\n%sWHERE e.choice = %s AND %s", quoted(ledger), v.once(),
+		literal(s.Choice), named)
 }
 
-// activeNow joins the contracts that are active since an event. The planner drops the join if a query does not use it, and starts with
-// it if the query wants only active contracts: they are fewer than events, and have an index by template.
+// activeNow joins the contracts that are active since an event. The planner drops the join if a query does not use it,
+// and starts with it if the query wants only active contracts: they are fewer than events, and have an index by
+// template.
 func activeNow(ledger string) string {
-	return fmt.Sprintf("LEFT JOIN %s.active_events a ON a.ledger_offset = e.ledger_offset AND a.node_id = e.node_id", quoted(ledger))
+	return fmt.Sprintf("LEFT JOIN %s.active_events a ON a.ledger_offset = e.ledger_offset AND a.node_id = e.node_id",
+		quoted(ledger))
 }
 
 func (v *View) comment() string {
-	rows := map[Kind]string{Template: "creation event", Interface: "interface view of a creation event", Choice: "exercise"}
+	rows := map[Kind]string{Template: "creation event", Interface: "interface view of a creation event",
+		Choice: "exercise"}
 	types := "Versions " + strings.Join(v.Shape.Versions, ", ")
 	if v.Shape.Inferred > 0 {
 		types = fmt.Sprintf("Its types are inferred from %d values, because its package is not here", v.Shape.Inferred)
@@ -291,8 +303,8 @@ func (v *View) describe(c Column) string {
 	return described(c.Path) + ": in no " + v.Shape.of() + " that is known"
 }
 
-// Expression returns the expression of a column from the value. Views and indexes must have the same one, or PostgreSQL does not use the
-// index. Texts are extracted as people write it, value -> 'a' ->> 'b', for the same reason.
+// Expression returns the expression of a column from the value. Views and indexes must have the same one, or PostgreSQL
+// does not use the index. Texts are extracted as people write it, value -> 'a' ->> 'b', for the same reason.
 func (c Column) Expression(ledger, value string) string {
 	var path, guards []string
 	for _, step := range c.Path {

@@ -218,7 +218,8 @@ func TestLargeValuesHaveRoom(t *testing.T) {
 	require.NotEmpty(t, fromValue(v))
 }
 
-// viewNames returns the names of the views of subjects, each given as package:Module:Entity or with a choice as package:Module:Entity:Choice.
+// viewNames returns the names of the views of subjects, each given as package:Module:Entity or with a choice as
+// package:Module:Entity:Choice.
 func viewNames(subjects ...string) map[string]string {
 	var list []*Subject
 	for _, text := range subjects {

@@ -21,12 +21,13 @@ import (
 // Compare compares the facts of the offsets after page.From up to page.To, all of which should be covered, with what
 // the ledger shows there: the page. It makes the rows that writing the page would make, and compares them with the
 // stored ones, each column of each fact table; carried rows, offset checkpoints and projections it leaves alone. A
-// value is no difference that is alike (ledger.AlikeJSON), and interface views that differ are reported with a Rendering. What was pruned
-// meanwhile is left out, and so is a page of a scope (page.Scope) in which its range is not stored any more. What was redacted has to be missing.
+// value is no difference that is alike (ledger.AlikeJSON), and interface views that differ are reported with a
+// Rendering. What was pruned meanwhile is left out, and so is a page of a scope (page.Scope) in which its range is not
+// stored any more. What was redacted has to be missing.
 //
-// found is called for each difference, relation by relation, in offset order as far as one relation goes; if it returns an
-// error, the comparison stops with it. Memory is in proportion to the page, however much is stored or different.
-// A writer at work is not disturbed and does not disturb: everything is read in one read-only snapshot.
+// found is called for each difference, relation by relation, in offset order as far as one relation goes; if it returns
+// an error, the comparison stops with it. Memory is in proportion to the page, however much is stored or different. A
+// writer at work is not disturbed and does not disturb: everything is read in one read-only snapshot.
 func (s *Stored) Compare(ctx context.Context, page ledger.Page, found func(findings.Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		if other, err := s.ofOtherScope(ctx, tx, page); err != nil || other {
@@ -65,11 +66,13 @@ func (s *Stored) withoutPruned(ctx context.Context, tx pgx.Tx, page ledger.Page)
 		return page, err
 	}
 	page.From = min(extent.HistoryFloor, page.To)
-	page.Updates = slices.DeleteFunc(slices.Clone(page.Updates), func(u ledger.Update) bool { return u.Offset <= page.From })
+	page.Updates = slices.DeleteFunc(slices.Clone(page.Updates),
+		func(u ledger.Update) bool { return u.Offset <= page.From })
 	return page, nil
 }
 
-func (s *Stored) compare(ctx context.Context, tx pgx.Tx, page ledger.Page, found func(findings.Difference) error) error {
+func (s *Stored) compare(ctx context.Context, tx pgx.Tx, page ledger.Page,
+	found func(findings.Difference) error) error {
 	if err := writing.CheckPage(&page, page.From); err != nil {
 		return err
 	}

@@ -22,21 +22,23 @@ import (
 )
 
 // exactFields are the exact values that belong to these columns.
-var exactFields = []string{"createdAt", "payload", "contract_key", "view_value", "status_details", "assignmentExclusivity"}
+var exactFields = []string{"createdAt", "payload", "contract_key", "view_value", "status_details",
+	"assignmentExclusivity"}
 
-// CompareActive compares what is stored as active as of an offset, at most the watermark, with entries of the participant's
-// snapshot there: where each contract is active since when, its creation event, and the interface views. The watermark may
-// have moved on: what was active then is in active_contracts or in lifetimes that ended later. Of reassignments that were
-// incomplete then, the reassignment and the creation event are compared.
+// CompareActive compares what is stored as active as of an offset, at most the watermark, with entries of the
+// participant's snapshot there: where each contract is active since when, its creation event, and the interface views.
+// The watermark may have moved on: what was active then is in active_contracts or in lifetimes that ended later. Of
+// reassignments that were incomplete then, the reassignment and the creation event are compared.
 //
 // The snapshot has less than the stream of updates, and what both have can differ in form: see compareEvents and
 // tableComparison.stakeholders. The rest is compared with the stream itself, by Compare.
 //
-// seen is called with a key, as ActiveAt has it, for each entry that is stored as active; found for each difference. Without a
-// state floor it is not known what was active when indexing began, so entries from before are left out. An error of
-// found ends the comparison and is returned. Memory is in proportion to the entries.
+// seen is called with a key, as ActiveAt has it, for each entry that is stored as active; found for each difference.
+// Without a state floor it is not known what was active when indexing began, so entries from before are left out. An
+// error of found ends the comparison and is returned. Memory is in proportion to the entries.
 func (s *Stored) CompareActive(
-	ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, seen func(key string), found func(findings.Difference) error,
+	ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, seen func(key string),
+	found func(findings.Difference) error,
 ) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareActive(ctx, tx, at, entries, seen, found) })
 }
@@ -81,7 +83,8 @@ func (s *Stored) extentAt(ctx context.Context, tx pgx.Tx, at ledger.Offset) (hel
 	case !extent.Started || at > extent.Watermark:
 		err = fmt.Errorf("what is active as of offset %d can't be compared: the watermark is %d", at, extent.Watermark)
 	case at < extent.ProjectedFrom:
-		err = fmt.Errorf("what is active as of offset %d can't be compared: it is known from offset %d on", at, extent.ProjectedFrom)
+		err = fmt.Errorf("what is active as of offset %d can't be compared: it is known from offset %d on", at,
+			extent.ProjectedFrom)
 	}
 	return extent, err
 }
@@ -137,16 +140,19 @@ func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEnt
 	return rows, rows.Settle(func(int64, int32) (bool, error) { return false, nil })
 }
 
-// compareEvents compares the events of entries with the facts, and those from before the history floor with what is carried.
-// What an entry of a later snapshot has of a stored event are the columns that both tables have, except for extra: it has fields
-// that this version does not know, and so can't know to be the same in a snapshot and in the stream. An event that is stored in another
-// scope has other witnesses and views, and is compared only by its own range.
+// compareEvents compares the events of entries with the facts, and those from before the history floor with what is
+// carried. What an entry of a later snapshot has of a stored event are the columns that both tables have, except for
+// extra: it has fields that this version does not know, and so can't know to be the same in a snapshot and in the
+// stream. An event that is stored in another scope has other witnesses and views, and is compared only by its own
+// range.
 func (c *entryComparison) compareEvents(ctx context.Context, carriedRows *rows.Carried) error {
 	creations, reassignments := creationPlaces(carriedRows), reassignmentPlaces(carriedRows)
-	both := places{slices.Concat(creations.offsets, reassignments.offsets), slices.Concat(creations.nodeIDs, reassignments.nodeIDs)}
+	both := places{slices.Concat(creations.offsets, reassignments.offsets), slices.Concat(creations.nodeIDs,
+		reassignments.nodeIDs)}
 	found := c.withoutViewsOfDamaged()
 	exact := &carriedRows.Exact
-	exact.Rows = slices.DeleteFunc(exact.Rows, func(r rows.ExactPayload) bool { return !slices.Contains(exactFields, r.Field) })
+	exact.Rows = slices.DeleteFunc(exact.Rows,
+		func(r rows.ExactPayload) bool { return !slices.Contains(exactFields, r.Field) })
 	for _, source := range carriedRows.Tables() {
 		carried := tables.Get(tables.Snapshot, source.Name)
 		if carried.Fact == "" {
@@ -190,11 +196,12 @@ func (c *entryComparison) compareEvents(ctx context.Context, carriedRows *rows.C
 
 // isElsewhere reports whether the event at an offset is stored in another scope than the entries are of.
 func (c *entryComparison) isElsewhere(offset int64) bool {
-	return slices.ContainsFunc(c.elsewhere, func(r dbsqlc.CoverageElsewhereRow) bool { return offset > r.FromExclusive && offset <= r.ToInclusive })
+	return slices.ContainsFunc(c.elsewhere,
+		func(r dbsqlc.CoverageElsewhereRow) bool { return offset > r.FromExclusive && offset <= r.ToInclusive })
 }
 
-// withoutViewsOfDamaged returns found without what differs only because of another difference: who is recorded to see an interface view
-// follows from the stakeholders of the stored creation, which are compared before.
+// withoutViewsOfDamaged returns found without what differs only because of another difference: who is recorded to see
+// an interface view follows from the stakeholders of the stored creation, which are compared before.
 func (c *entryComparison) withoutViewsOfDamaged() func(findings.Difference) error {
 	type place struct {
 		offset ledger.Offset
@@ -274,7 +281,8 @@ func (c *entryComparison) compareStored(w *rows.ActiveContract, stored dbsqlc.Ac
 		key := active.Key{ContractID: stored.ContractID, SynchronizerRef: stored.SynchronizerRef}
 		d := c.dictionaries.activeDifference(findings.Altered, relationOfActive(stored.Closed), key, stored.ActivatedOffset)
 		wanted, is := number(column.wanted), number(column.stored)
-		d.Column, d.Wanted, d.Stored = column.name, c.dictionaries.name(column.name, &wanted), c.dictionaries.name(column.name, &is)
+		d.Column, d.Wanted, d.Stored = column.name, c.dictionaries.name(column.name, &wanted),
+			c.dictionaries.name(column.name, &is)
 		if err := c.found(d); err != nil {
 			return err
 		}
@@ -290,7 +298,8 @@ func relationOfActive(closed bool) string {
 }
 
 // activeDifference names a row of active_contracts or lifetimes.
-func (d *dictionaries) activeDifference(kind findings.Disagreement, relation string, key active.Key, activated int64) findings.Difference {
+func (d *dictionaries) activeDifference(kind findings.Disagreement, relation string, key active.Key,
+	activated int64) findings.Difference {
 	ref := number(key.SynchronizerRef)
 	return findings.Difference{
 		Kind: kind, Relation: relation, Offset: ledger.Offset(activated),
@@ -305,14 +314,16 @@ UNION ALL
 SELECT l.contract_id, l.synchronizer_ref, l.activated_offset, true FROM lifetimes l
 WHERE l.deactivated_offset > $1 AND l.activated_offset <= $1`
 
-// ActiveAt calls each, in no order, for everything that is stored as active as of an offset, at most the watermark: with its key, and
-// the difference that it is where no entry of the participant's snapshot has it. An error of each ends it and is
-// returned. It reads one snapshot of the database row by row, whatever the size.
-func (s *Stored) ActiveAt(ctx context.Context, at ledger.Offset, each func(key string, extra findings.Difference) error) error {
+// ActiveAt calls each, in no order, for everything that is stored as active as of an offset, at most the watermark:
+// with its key, and the difference that it is where no entry of the participant's snapshot has it. An error of each
+// ends it and is returned. It reads one snapshot of the database row by row, whatever the size.
+func (s *Stored) ActiveAt(ctx context.Context, at ledger.Offset,
+	each func(key string, extra findings.Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.activeAt(ctx, tx, at, each) })
 }
 
-func (s *Stored) activeAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, each func(key string, extra findings.Difference) error) error {
+func (s *Stored) activeAt(ctx context.Context, tx pgx.Tx, at ledger.Offset,
+	each func(key string, extra findings.Difference) error) error {
 	if _, err := s.extentAt(ctx, tx, at); err != nil {
 		return err
 	}
@@ -323,7 +334,8 @@ func (s *Stored) activeAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, each
 	var key active.Key
 	var activated int64
 	var closed bool
-	err = pg.Each(ctx, tx, activeAtSQL, []any{int64(at)}, []any{&key.ContractID, &key.SynchronizerRef, &activated, &closed}, func() error {
+	err = pg.Each(ctx, tx, activeAtSQL, []any{int64(at)}, []any{&key.ContractID, &key.SynchronizerRef, &activated,
+		&closed}, func() error {
 		return each(key.String(), names.activeDifference(findings.Extra, relationOfActive(closed), key, activated))
 	})
 	if err != nil {

@@ -171,8 +171,8 @@ var activeKeys = map[string][]string{
 	"created": factKey("created"), "interface_views": factKey("interface_views"), "reassignments": factKey("reassignments"),
 }
 
-// Columns that a snapshot does not tell, or not in a form that can be compared. What a contract holds, and for whom, follows from its
-// creation event, which is compared; TestWhatIsAlteredIsFoundAndRepaired alters it.
+// Columns that a snapshot does not tell, or not in a form that can be compared. What a contract holds, and for whom,
+// follows from its creation event, which is compared; TestWhatIsAlteredIsFoundAndRepaired alters it.
 var notInSnapshot = map[string]bool{
 	"active_contracts.position_id": true, "active_contracts.amount": true, "active_contracts.locked": true, "active_contracts.locked_until": true,
 	"active_contracts.stakeholders_ref": true, "lifetimes.stakeholders_ref": true,
@@ -274,8 +274,8 @@ func TestCompareActiveWithoutAStateFloor(t *testing.T) {
 	require.Contains(t, kinds(a.compareActive("DELETE FROM indexer.active_contracts")), "missing active_contracts")
 }
 
-// A creation that is damaged is reported, and not the interface views whose viewers follow from its stakeholders; views that are damaged
-// themselves are.
+// A creation that is damaged is reported, and not the interface views whose viewers follow from its stakeholders; views
+// that are damaged themselves are.
 func TestViewsOfADamagedCreation(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

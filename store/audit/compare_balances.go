@@ -13,8 +13,10 @@ import (
 // CompareBalances compares what follows from the records of the history with them: who took part in which transfer, the
 // running totals of the balance changes, and the rounds for which balances are known.
 //
-// step is called with what is compared next, found for each difference; if found returns an error, the comparison stops with it.
-func (s *Stored) CompareBalances(ctx context.Context, step func(what string), found func(findings.Difference) error) error {
+// step is called with what is compared next, found for each difference; if found returns an error, the comparison stops
+// with it.
+func (s *Stored) CompareBalances(ctx context.Context, step func(what string),
+	found func(findings.Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		f, err := s.newFollowing(ctx, tx, tables.Totals, nil, new(dictionaries))
 		if err != nil {

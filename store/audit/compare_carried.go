@@ -20,17 +20,19 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// FinishedSnapshot returns the snapshot whose rows are carried: the one that indexing began with, or a lower one that took its place; nil:
-// there is none.
+// FinishedSnapshot returns the snapshot whose rows are carried: the one that indexing began with, or a lower one that
+// took its place; nil: there is none.
 func (s *Stored) FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
 	return held.CarriedSnapshot(ctx, s.db, s.db.Pool)
 }
 
-// refuseReplaced refuses to take the rows that are carried for those of a snapshot when another one's have taken their place.
+// refuseReplaced refuses to take the rows that are carried for those of a snapshot when another one's have taken their
+// place.
 func (s *Stored) refuseReplaced(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
 	carried, err := held.CarriedSnapshot(ctx, s.db, tx)
 	if err == nil && carried != nil && carried.At != at {
-		err = fmt.Errorf("the snapshot at offset %d took its place meanwhile, because history was filled in: try again", carried.At)
+		err = fmt.Errorf("the snapshot at offset %d took its place meanwhile, because history was filled in: try again",
+			carried.At)
 	}
 	return err
 }
@@ -39,11 +41,11 @@ func (s *Stored) refuseReplaced(ctx context.Context, tx pgx.Tx, at ledger.Offset
 // each table; the active set it leaves alone. The entries are of the snapshot at an offset that the rows came from;
 // before is how many the pages before them had: entries of unknown kinds are identified by their place.
 //
-// The creation event of an incomplete reassignment may be an active entry's too, and is stored once. Where it is stored as
-// an active entry's, it is compared with that entry, and its key is not passed to seen where there is none.
+// The creation event of an incomplete reassignment may be an active entry's too, and is stored once. Where it is stored
+// as an active entry's, it is compared with that entry, and its key is not passed to seen where there is none.
 //
-// seen is called with a key, as CarriedAt has it, for each stored event and unknown entry that the entries have; found for each
-// difference. An error of found ends the comparison and is returned. Memory is in proportion to the entries.
+// seen is called with a key, as CarriedAt has it, for each stored event and unknown entry that the entries have; found
+// for each difference. An error of found ends the comparison and is returned. Memory is in proportion to the entries.
 func (s *Stored) CompareCarried(
 	ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry,
 	seen func(key string), found func(findings.Difference) error,
@@ -90,8 +92,8 @@ func (p *carriedPage) names() (*names.Wanted, error) {
 	return wanted, nil
 }
 
-// rows are those that the page should have. Creation events that are stored as an active entry's of another page are that
-// page's. Where the events themselves were filled in there are none.
+// rows are those that the page should have. Creation events that are stored as an active entry's of another page are
+// that page's. Where the events themselves were filled in there are none.
 func (s *Stored) rowsOf(ctx context.Context, tx pgx.Tx, p *carriedPage, numbers names.Numbers) (*rows.Carried, error) {
 	filled, err := held.Covered(ctx, s.db, tx, int64(p.progress.At))
 	if err != nil {
@@ -105,7 +107,8 @@ func (s *Stored) rowsOf(ctx context.Context, tx pgx.Tx, p *carriedPage, numbers 
 		rows.LeaveOut(filled.Has)
 	}
 	return rows, rows.Settle(func(offset int64, nodeID int32) (bool, error) {
-		return s.db.Queries.CarriedCreatedOfActive(ctx, tx, dbsqlc.CarriedCreatedOfActiveParams{LedgerOffset: offset, NodeID: nodeID})
+		return s.db.Queries.CarriedCreatedOfActive(ctx, tx, dbsqlc.CarriedCreatedOfActiveParams{LedgerOffset: offset,
+			NodeID: nodeID})
 	})
 }
 
@@ -164,8 +167,8 @@ func (p *carriedPage) stored(rows *rows.Carried, relation string) (where string,
 	return amongPlaces, []any{places.offsets, places.nodeIDs}
 }
 
-// exactPlaces returns where exact values of the rows can be. An assignment shares the place of its creation event, which may
-// be another page's, and is distinguished by the names of its fields.
+// exactPlaces returns where exact values of the rows can be. An assignment shares the place of its creation event,
+// which may be another page's, and is distinguished by the names of its fields.
 func exactPlaces(c *rows.Carried) (p places, ofAssignment []bool) {
 	p = creationPlaces(c)
 	ofAssignment = make([]bool, len(p.offsets))
@@ -176,7 +179,8 @@ func exactPlaces(c *rows.Carried) (p places, ofAssignment []bool) {
 	return p, ofAssignment
 }
 
-func (s *Stored) reportCarriedKeys(ctx context.Context, tx pgx.Tx, page *carriedPage, rows *rows.Carried, seen func(string)) error {
+func (s *Stored) reportCarriedKeys(ctx context.Context, tx pgx.Tx, page *carriedPage, rows *rows.Carried,
+	seen func(string)) error {
 	creations, reassignments := creationPlaces(rows), reassignmentPlaces(rows)
 	events, err := s.db.Queries.CarriedEvents(ctx, tx, dbsqlc.CarriedEventsParams{
 		CreatedOffsets: creations.offsets, CreatedNodeIds: creations.nodeIDs,
@@ -245,14 +249,16 @@ SELECT '` + carriedExact + `', s.ledger_offset, coalesce(s.node_id, 0),
     concat_ws(', ', 'node_id ' || s.node_id, 'interface_id ' || s.interface_id, 'seq ' || s.seq, 'field ' || s.field), NULL
 FROM carried_exact_payloads s WHERE ` + carriedExactPayloads.Rows(carriedExactPayloads.Orphan)
 
-// CarriedAt calls each, in no order, for every carried event and unknown entry of the snapshot at an offset, and of carried rows
-// that belong to none: its key, and the difference that it is where no entry of the snapshot has it. An error of each
-// ends it and is returned. It reads one snapshot of the database row by row, whatever the size.
-func (s *Stored) CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra findings.Difference) error) error {
+// CarriedAt calls each, in no order, for every carried event and unknown entry of the snapshot at an offset, and of
+// carried rows that belong to none: its key, and the difference that it is where no entry of the snapshot has it. An
+// error of each ends it and is returned. It reads one snapshot of the database row by row, whatever the size.
+func (s *Stored) CarriedAt(ctx context.Context, at ledger.Offset,
+	each func(key string, extra findings.Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.carriedAt(ctx, tx, at, each) })
 }
 
-func (s *Stored) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, each func(key string, extra findings.Difference) error) error {
+func (s *Stored) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset,
+	each func(key string, extra findings.Difference) error) error {
 	if err := s.refuseReplaced(ctx, tx, at); err != nil {
 		return fmt.Errorf("read the carried rows of the snapshot at offset %d: %w", at, err)
 	}

@@ -25,8 +25,8 @@ type carried struct {
 	pages    [][]ledger.ContractEntry
 }
 
-// newCarried has a simulated snapshot and entries of every kind behind it, with rows in every table. Creation events are
-// shared within a page and between pages.
+// newCarried has a simulated snapshot and entries of every kind behind it, with rows in every table. Creation events
+// are shared within a page and between pages.
 func newCarried(t *testing.T) *carried {
 	t.Helper()
 	end, entries := inFlight(t, grown(33))

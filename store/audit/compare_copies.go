@@ -14,8 +14,8 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// CompareCopies compares the tables that are kept twice (State and Dictionaries) with their copies, and the rows of both with their digests.
-// found is called with every difference, of the table or of its copy, whichever was damaged;
+// CompareCopies compares the tables that are kept twice (State and Dictionaries) with their copies, and the rows of
+// both with their digests. found is called with every difference, of the table or of its copy, whichever was damaged;
 // if it returns an error, the comparison stops with it. Everything is read in one read-only snapshot.
 //
 //   - A row with its digest, in the table or in the copy, wins over one without, and over one that is missing.
@@ -48,7 +48,8 @@ func (s *Stored) compareCopies(ctx context.Context, tx pgx.Tx, found func(findin
 	return undecided
 }
 
-// twoRows are the rows with one key in a table that is kept twice and in its copy: their columns as text, nil where there is no row.
+// twoRows are the rows with one key in a table that is kept twice and in its copy: their columns as text, nil where
+// there is no row.
 type twoRows struct {
 	name             string
 	stored, copied   []*string
@@ -56,7 +57,8 @@ type twoRows struct {
 }
 
 // eachThatDiffers finds the keys under which a table and its copy do not both have the same row with its digest.
-func eachThatDiffers(ctx context.Context, tx pgx.Tx, table *tables.Table, columns []column, each func(*twoRows) error) error {
+func eachThatDiffers(ctx context.Context, tx pgx.Tx, table *tables.Table, columns []column,
+	each func(*twoRows) error) error {
 	var name, same, stored, copied []string
 	for _, c := range table.Key {
 		same = append(same, fmt.Sprintf("s.%[1]s = c.%[1]s", c))
@@ -71,9 +73,11 @@ func eachThatDiffers(ctx context.Context, tx pgx.Tx, table *tables.Table, column
     CASE WHEN c.is_copy IS NOT NULL THEN ARRAY[%s] END, is_intact(s), is_intact(c)
 FROM %s s FULL JOIN %s c ON %s
 WHERE (is_intact(s) AND is_intact(c) AND s.digest = c.digest) IS NOT TRUE`,
-		strings.Join(append(name, "NULL"), ", "), strings.Join(stored, ", "), strings.Join(copied, ", "), table.Name, table.Copy(), strings.Join(same, " AND "))
+		strings.Join(append(name, "NULL"), ", "), strings.Join(stored, ", "), strings.Join(copied, ", "), table.Name,
+		table.Copy(), strings.Join(same, " AND "))
 	var r twoRows
-	return pg.Each(ctx, tx, sql, nil, []any{&r.name, &r.stored, &r.copied, &r.storedOK, &r.copyOK}, func() error { return each(&r) })
+	return pg.Each(ctx, tx, sql, nil, []any{&r.name, &r.stored, &r.copied, &r.storedOK, &r.copyOK},
+		func() error { return each(&r) })
 }
 
 // undecided reports whether nothing says which of two rows is right.
@@ -86,12 +90,15 @@ func (s *Stored) undecided(table *tables.Table, r *twoRows) error {
 	if r.storedOK {
 		return &ledger.Problem{
 			What: fmt.Sprintf("%s, and its copy in %s have their digests, and differ", row, table.Copy()),
-			Do:   "compare both with a backup of the database, delete the one that is wrong, and run `indexer verify --repair`, which writes it again",
+			Do: "compare both with a backup of the database, delete the one that is wrong, and run `indexer verify " +
+				"--repair`, which writes it again",
 		}
 	}
 	return &ledger.Problem{
-		What: fmt.Sprintf("%s, and its copy in %s were both altered: neither has the digest that it was written with", row, table.Copy()),
-		Do:   "restore one of the two from a backup of the database with its digest, delete the other and run `indexer verify --repair`; or index into a new database",
+		What: fmt.Sprintf("%s, and its copy in %s were both altered: neither has the digest that it was written with", row,
+			table.Copy()),
+		Do: "restore one of the two from a backup of the database with its digest, delete the other and run `indexer " +
+			"verify --repair`; or index into a new database",
 	}
 }
 
@@ -100,7 +107,8 @@ func (r *twoRows) report(table *tables.Table, columns []column, found func(findi
 	if r.storedOK || r.stored == nil && !r.copyOK {
 		relation, stored, wanted = table.Copy(), r.copied, r.stored
 	}
-	return new(dictionaries).reportRows(derivedDifference("", relation, r.name), columnNames(columns), wanted, stored, found)
+	return new(dictionaries).reportRows(derivedDifference("", relation, r.name), columnNames(columns), wanted, stored,
+		found)
 }
 
 // columnsOfCopies returns the columns that a table and its copy should have alike.

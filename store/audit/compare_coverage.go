@@ -14,15 +14,18 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// CompareCoverage compares what the database holds of the updates with the ledger's end, which is nil where it is not known, and looks
-// for holes in it. found is called for each difference; if it returns an error, the comparison stops with it. holes are the ranges up to
-// the watermark that are not covered: only the ledger knows what belongs there. Everything is read in one read-only snapshot.
+// CompareCoverage compares what the database holds of the updates with the ledger's end, which is nil where it is not
+// known, and looks for holes in it. found is called for each difference; if it returns an error, the comparison stops
+// with it. holes are the ranges up to the watermark that are not covered: only the ledger knows what belongs there.
+// Everything is read in one read-only snapshot.
 //
-// The end has to be one that was asked for after a watermark was seen beyond it: a daemon continues while this compares.
+// The end has to be one that was asked for after a watermark was seen beyond it: a daemon continues while this
+// compares.
 //
-// Checkpoint, floors and coverage themselves are compared by CompareCopies. One that is lost, and a ledger that ends before indexing
-// began, are a *ledger.Problem.
-func (s *Stored) CompareCoverage(ctx context.Context, end *ledger.Offset, found func(findings.Difference) error) (holes []ledger.Range, err error) {
+// Checkpoint, floors and coverage themselves are compared by CompareCopies. One that is lost, and a ledger that ends
+// before indexing began, are a *ledger.Problem.
+func (s *Stored) CompareCoverage(ctx context.Context, end *ledger.Offset,
+	found func(findings.Difference) error) (holes []ledger.Range, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		extent, err := s.extentOrLost(ctx, tx, end)
 		if err != nil || !extent.Started {
@@ -34,7 +37,8 @@ func (s *Stored) CompareCoverage(ctx context.Context, end *ledger.Offset, found 
 	return holes, err
 }
 
-// extentOrLost returns how much the database holds. The error is a *ledger.Problem where what says so is lost, and where the ledger ends before it.
+// extentOrLost returns how much the database holds. The error is a *ledger.Problem where what says so is lost, and
+// where the ledger ends before it.
 func (s *Stored) extentOrLost(ctx context.Context, tx pgx.Tx, end *ledger.Offset) (held.Extent, error) {
 	lost, err := s.db.Queries.HeldLost(ctx, tx)
 	if err != nil {
@@ -45,14 +49,16 @@ func (s *Stored) extentOrLost(ctx context.Context, tx pgx.Tx, end *ledger.Offset
 			What: fmt.Sprintf("%s in database %s: table %s lacks the row", map[string]string{
 				"checkpoints": "the checkpoint of the updates is lost", "floors": "the floors of the updates are lost",
 			}[lost], s.db.Address(), lost),
-			Do: fmt.Sprintf("run `indexer verify --repair`, which copies it back; where table %s_copy lacks it too, restore both rows from a "+
+			Do: fmt.Sprintf("run `indexer verify --repair`, which copies it back; where table %s_copy lacks it too, restore "+
+				"both rows from a "+
 				"backup of the database, or index into a new one", lost),
 		}
 	}
 	extent, err := held.Read(ctx, s.db, tx)
 	if err == nil && extent.Started && end != nil && *end < extent.HistoryFloor {
 		err = &ledger.Problem{
-			What: fmt.Sprintf("the ledger ends at offset %d, before offset %d, where indexing into database %s began", *end, extent.HistoryFloor, s.db.Address()),
+			What: fmt.Sprintf("the ledger ends at offset %d, before offset %d, where indexing into database %s began", *end,
+				extent.HistoryFloor, s.db.Address()),
 			Do: "correct --ledger-url or --database-url: this is not the ledger that the database was written from, " +
 				"or its participant was set up again from nothing, which needs a new database",
 		}
@@ -67,7 +73,8 @@ func (s *Stored) compareCoverage(
 	if end != nil && *end < upTo {
 		upTo = *end
 		stored, wanted := int64(extent.Watermark), int64(upTo)
-		if err := found(alteredColumn("checkpoints", "stream "+tables.StreamUpdates, "ledger_offset", textOfNumber(&stored), textOfNumber(&wanted))); err != nil {
+		if err := found(alteredColumn("checkpoints", "stream "+tables.StreamUpdates, "ledger_offset", textOfNumber(&stored),
+			textOfNumber(&wanted))); err != nil {
 			return nil, err
 		}
 	}

@@ -13,26 +13,32 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// derivedMemory limits the memory of a sort or a hash table of a comparison on the server, which then continues on disk.
+// derivedMemory limits the memory of a sort or a hash table of a comparison on the server, which then continues on
+// disk.
 const derivedMemory = "256MB"
 
-// CompareDerived compares the projections with the facts from which they follow, after the floor up to the watermark, and looks for rows that
-// belong nowhere. It does not ask the ledger. Coverage, floors and watermark must be right: call CompareCopies first. It compares
+// CompareDerived compares the projections with the facts from which they follow, after the floor up to the watermark,
+// and looks for rows that belong nowhere. It does not ask the ledger. Coverage, floors and watermark must be right:
+// call CompareCopies first. It compares
 //
-//   - facts outside of that range that are not covered, carried rows of another snapshot than the one that is carried or whose creation is a
-//     fact since history was filled in, exact values without their row;
+//   - facts outside of that range that are not covered, carried rows of another snapshot than the one that is carried
+//     or whose creation is a fact since history was filled in, exact values without their row;
 //   - updates: one is missing if events are stored at an offset of the range, and no update;
 //   - active_contracts and lifetimes;
-//   - lookups: they have each contract without a known creation that has an event which should have shown it (an archival, or an exercise whose
-//     acs_delta is not false); each look-up has such an event at its place, and an outcome that does not contradict itself. A wanted look-up
-//     whose creation is known may be there or not: the look-ups' task removes it;
-//   - templates, synchronizers and lists of parties: one that rows refer to is missing. The difference has the lowest offset of these rows;
-//   - template_interfaces: those that views show. Others do no harm, and may be there for a batch that is about to be written.
+//   - lookups: they have each contract without a known creation that has an event which should have shown it (an
+//     archival, or an exercise whose acs_delta is not false); each look-up has such an event at its place, and an
+//     outcome that does not contradict itself. A wanted look-up whose creation is known may be there or not: the
+//     look-ups' task removes it;
+//   - templates, synchronizers and lists of parties: one that rows refer to is missing. The difference has the lowest
+//     offset of these rows;
+//   - template_interfaces: those that views show. Others do no harm, and may be there for a batch that is about to be
+//     written.
 //
-// found is called for each difference; if it returns an error, the comparison stops with it. step, if not nil, is called with what is
-// compared next. Everything is read in one read-only snapshot, with memory that does not grow with what is stored: the
-// server sorts every event once, on its disk where they are many.
-func (s *Stored) CompareDerived(ctx context.Context, step func(what string), found func(findings.Difference) error) error {
+// found is called for each difference; if it returns an error, the comparison stops with it. step, if not nil, is
+// called with what is compared next. Everything is read in one read-only snapshot, with memory that does not grow with
+// what is stored: the server sorts every event once, on its disk where they are many.
+func (s *Stored) CompareDerived(ctx context.Context, step func(what string),
+	found func(findings.Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		h, err := s.basis(ctx, tx)
 		if err != nil || !h.Started {
@@ -55,7 +61,8 @@ func (s *Stored) CompareDerived(ctx context.Context, step func(what string), fou
 			parts = append(parts, part{what(group), func(ctx context.Context) error { return f.compare(ctx, group, found) }})
 		}
 		return inTurn(ctx, append(parts,
-			part{"references to templates, synchronizers and lists of parties", func(ctx context.Context) error { return c.references(ctx, s.db.Queries) }}), step)
+			part{"references to templates, synchronizers and lists of parties",
+				func(ctx context.Context) error { return c.references(ctx, s.db.Queries) }}), step)
 	})
 }
 
@@ -84,8 +91,8 @@ type derivedComparison struct {
 	found func(findings.Difference) error
 }
 
-// rows reads rows (relation, offset, node id, row, wanted values, stored values) whose values are of the columns, and reports
-// how they differ. Values of one side only may be NULL for all: the row is missing, or one too many.
+// rows reads rows (relation, offset, node id, row, wanted values, stored values) whose values are of the columns, and
+// reports how they differ. Values of one side only may be NULL for all: the row is missing, or one too many.
 func (c *derivedComparison) rows(ctx context.Context, sql string, columns map[string][]string, args ...any) error {
 	d := findings.Difference{Derived: true}
 	var wanted, stored []*string
@@ -119,7 +126,8 @@ func (c *derivedComparison) outside(ctx context.Context) error {
 
 // extraRows selects rows s that should not be there.
 func extraRows(table *tables.Table, condition string) string {
-	return fmt.Sprintf("SELECT '%s', coalesce(s.ledger_offset, 0), NULL::integer, %s, NULL::text[], '{}'::text[] FROM %[1]s s WHERE %[3]s",
+	return fmt.Sprintf("SELECT '%s', coalesce(s.ledger_offset, 0), NULL::integer, %s, NULL::text[], '{}'::text[] FROM "+
+		"%[1]s s WHERE %[3]s",
 		table.Name, rowNameSQL(table), table.Rows(condition))
 }
 
@@ -146,7 +154,8 @@ func (c *derivedComparison) orphans(ctx context.Context) error {
 	var events []string
 	for _, table := range tables.In(tables.Facts) {
 		if table.Name != "updates" {
-			events = append(events, "SELECT s.ledger_offset FROM "+table.Name+" s WHERE "+"s.ledger_offset > $1 AND s.ledger_offset <= $2")
+			events = append(events, "SELECT s.ledger_offset FROM "+table.Name+" s WHERE "+"s.ledger_offset > $1 AND "+
+				"s.ledger_offset <= $2")
 		}
 	}
 	return c.rows(ctx, `SELECT DISTINCT 'updates', e.ledger_offset, NULL::integer, '', '{}'::text[], NULL::text[]
@@ -163,7 +172,8 @@ func referencesOf(names []string) dbsqlc.ReferenceColumnsParams {
 	return dbsqlc.ReferenceColumnsParams{Names: names, But: but}
 }
 
-// comparedOf returns the condition on rows s of a table that leaves out those of a snapshot that waits: they are not compared yet.
+// comparedOf returns the condition on rows s of a table that leaves out those of a snapshot that waits: they are not
+// compared yet.
 func comparedOf(relation string) string {
 	for _, table := range tables.In(tables.Snapshot) {
 		if table.Name == relation {

@@ -15,8 +15,8 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// following compares tables that follow from others with what they follow from, and repairs them. PostgreSQL computes all of it
-// again. One row that differs is in memory at a time.
+// following compares tables that follow from others with what they follow from, and repairs them. PostgreSQL computes
+// all of it again. One row that differs is in memory at a time.
 type following struct {
 	tx        pgx.Tx
 	columns   map[string][]column
@@ -24,7 +24,8 @@ type following struct {
 	names     *dictionaries
 }
 
-func (s *Stored) newFollowing(ctx context.Context, tx pgx.Tx, family tables.Family, arguments pgx.NamedArgs, names *dictionaries) (*following, error) {
+func (s *Stored) newFollowing(ctx context.Context, tx pgx.Tx, family tables.Family, arguments pgx.NamedArgs,
+	names *dictionaries) (*following, error) {
 	columns, err := s.columnsOf(ctx, tx, family)
 	return &following{tx: tx, columns: columns, arguments: arguments, names: names}, err
 }
@@ -41,10 +42,12 @@ func (f *following) compare(ctx context.Context, group []tables.Table, found fun
 	sql := "WITH wanted AS (SELECT * FROM " + group[0].Follows + ")\n" + strings.Join(differing, "\nUNION ALL\n")
 	var i int
 	var wanted, stored []*string
-	return pg.Each(ctx, f.tx, sql, []any{f.arguments}, []any{&i, &wanted, &stored}, func() error { return f.report(&group[i], wanted, stored, found) })
+	return pg.Each(ctx, f.tx, sql, []any{f.arguments}, []any{&i, &wanted, &stored},
+		func() error { return f.report(&group[i], wanted, stored, found) })
 }
 
-// differingSQL finds the rows that are on one side only, and those that differ: the columns that they should have, and have.
+// differingSQL finds the rows that are on one side only, and those that differ: the columns that they should have, and
+// have.
 func (f *following) differingSQL(n int, table *tables.Table) string {
 	named := pairedBy(table)
 	differ := []string{"s." + named[0] + " IS NULL", "w." + named[0] + " IS NULL AND " + known(table)}
@@ -87,7 +90,8 @@ func known(table *tables.Table) string {
 	return "(" + table.Unknown + ") IS NOT TRUE"
 }
 
-// exactly returns the expression by which a column is compared: numbers as text, which distinguishes 1.0 from 1.00, and text by its bytes.
+// exactly returns the expression by which a column is compared: numbers as text, which distinguishes 1.0 from 1.00, and
+// text by its bytes.
 func (c column) exactly(row string) string {
 	switch name := row + "." + c.name; c.typeName {
 	case "numeric", "jsonb":
@@ -147,11 +151,12 @@ func (f *following) name(d *findings.Difference, table *tables.Table, row []*str
 	d.Row = strings.Join(parts, ", ")
 }
 
-// repair removes the rows that differ, and adds those that are not there then. A row that is right is not touched. What should be
-// there is computed before the first row goes: it may follow from that row. Which rows are there, when some are added, is asked by
-// the key: looking for them in another way would read what is being added again and again.
+// repair removes the rows that differ, and adds those that are not there then. A row that is right is not touched. What
+// should be there is computed before the first row goes: it may follow from that row. Which rows are there, when some
+// are added, is asked by the key: looking for them in another way would read what is being added again and again.
 func (f *following) repair(ctx context.Context, group []tables.Table) error {
-	statements := []string{"CREATE TEMPORARY TABLE wanted ON COMMIT DROP AS SELECT * FROM " + group[0].Follows, "ANALYZE wanted"}
+	statements := []string{"CREATE TEMPORARY TABLE wanted ON COMMIT DROP AS SELECT * FROM " + group[0].Follows,
+		"ANALYZE wanted"}
 	for i := range group {
 		table := &group[i]
 		var same, names []string
@@ -166,7 +171,8 @@ func (f *following) repair(ctx context.Context, group []tables.Table) error {
 		statements = append(statements,
 			fmt.Sprintf("DELETE FROM %s s WHERE %s AND NOT EXISTS (SELECT FROM wanted w WHERE %s AND %s)",
 				table.Name, known(table), ofTable(table), strings.Join(same, " AND ")),
-			fmt.Sprintf("INSERT INTO %s (%s) SELECT %[2]s FROM wanted w WHERE %[3]s ON CONFLICT DO NOTHING", table.Name, list, ofTable(table)))
+			fmt.Sprintf("INSERT INTO %s (%s) SELECT %[2]s FROM wanted w WHERE %[3]s ON CONFLICT DO NOTHING", table.Name, list,
+				ofTable(table)))
 	}
 	for _, sql := range append(statements, "DROP TABLE wanted") {
 		if _, err := f.tx.Exec(ctx, sql, f.arguments); err != nil {

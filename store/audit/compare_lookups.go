@@ -15,10 +15,11 @@ import (
 	"ledgerindexer/store/internal/rows"
 )
 
-// AnsweredLookups returns contracts after one, in the order of their ids, whose look-up was answered with found or not_found:
-// asking again should bring the same.
+// AnsweredLookups returns contracts after one, in the order of their ids, whose look-up was answered with found or
+// not_found: asking again should bring the same.
 func (s *Stored) AnsweredLookups(ctx context.Context, after string, limit int) (contractIDs []string, err error) {
-	contractIDs, err = s.db.Queries.LookupsAnswered(ctx, s.db.Pool, dbsqlc.LookupsAnsweredParams{After: after, AtMost: int64(limit)})
+	contractIDs, err = s.db.Queries.LookupsAnswered(ctx, s.db.Pool, dbsqlc.LookupsAnsweredParams{After: after,
+		AtMost: int64(limit)})
 	if err != nil {
 		return nil, fmt.Errorf("read which contracts were looked up: %w", err)
 	}
@@ -49,20 +50,24 @@ CROSS JOIN LATERAL (VALUES
 WHERE l.contract_id = $1 AND v.wanted IS DISTINCT FROM v.stored`
 
 // CompareLookup compares what is stored of a looked-up contract with what the participant returns.
-func (s *Stored) CompareLookup(ctx context.Context, contract ledger.Contract, found func(findings.Difference) error) error {
+func (s *Stored) CompareLookup(ctx context.Context, contract ledger.Contract,
+	found func(findings.Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareLookup(ctx, tx, contract, found) })
 }
 
-func (s *Stored) compareLookup(ctx context.Context, tx pgx.Tx, contract ledger.Contract, found func(findings.Difference) error) error {
+func (s *Stored) compareLookup(ctx context.Context, tx pgx.Tx, contract ledger.Contract,
+	found func(findings.Difference) error) error {
 	erased, err := redacted.Read(ctx, s.db.Queries, tx)
 	if err != nil {
 		return err
 	}
-	outcome := erased.Lookup(rows.Storable(ledger.Lookup{ContractID: contract.ContractID, Status: ledger.LookupFound, Contract: &contract}))
+	outcome := erased.Lookup(rows.Storable(ledger.Lookup{ContractID: contract.ContractID, Status: ledger.LookupFound,
+		Contract: &contract}))
 	if outcome.Contract == nil {
 		return nil // it can't be stored, and nothing else is to be said of it
 	}
-	row, exact := rows.LookupRow(names.Numbers{Wanted: names.NewWanted()}, &outcome) // its template is compared by its names
+	// its template is compared by its names
+	row, exact := rows.LookupRow(names.Numbers{Wanted: names.NewWanted()}, &outcome)
 	fields, values := make([]string, len(exact.Rows)), make([][]byte, len(exact.Rows))
 	for i := range exact.Rows {
 		fields[i], values[i] = exact.Rows[i].Field, exact.Rows[i].Exact
@@ -73,12 +78,14 @@ func (s *Stored) compareLookup(ctx context.Context, tx pgx.Tx, contract ledger.C
 	}
 	d := findings.Difference{Kind: findings.Altered, Row: "contract_id " + contract.ContractID}
 	var typeName string
-	err = pg.Each(ctx, tx, lookupColumns, arguments, []any{&d.Relation, &d.Column, &typeName, &d.Wanted, &d.Stored}, func() error {
-		if alike(column{d.Column, typeName}, d.Wanted, d.Stored) || d.Column == exactColumn && alikeFields(d.Wanted, d.Stored) {
-			return nil
-		}
-		return found(d)
-	})
+	err = pg.Each(ctx, tx, lookupColumns, arguments, []any{&d.Relation, &d.Column, &typeName, &d.Wanted, &d.Stored},
+		func() error {
+			if alike(column{d.Column, typeName}, d.Wanted, d.Stored) || d.Column == exactColumn &&
+				alikeFields(d.Wanted, d.Stored) {
+				return nil
+			}
+			return found(d)
+		})
 	if err != nil {
 		return fmt.Errorf("compare the look-up of contract %s: %w", contract.ContractID, err)
 	}

@@ -29,7 +29,8 @@ func partiesSQL(number string) string {
 	return "(SELECT p.parties FROM party_lists p WHERE p.party_list_ref = " + number + ")"
 }
 
-// listText returns the expression for the list of parties that a number stands for, as text; for the number, if it is not in the dictionary.
+// listText returns the expression for the list of parties that a number stands for, as text; for the number, if it is
+// not in the dictionary.
 func listText(number string) string {
 	return fmt.Sprintf("coalesce(%s::text, %s::text)", partiesSQL(number), number)
 }
@@ -39,7 +40,8 @@ func (s *Stored) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*diction
 	if err != nil {
 		return nil, err
 	}
-	d := &dictionaries{entries, s.db.Queries, map[string]map[string]string{tables.Template: {}, tables.Synchronizer: {}, tables.PartyList: {}}}
+	d := &dictionaries{entries, s.db.Queries, map[string]map[string]string{tables.Template: {}, tables.Synchronizer: {},
+		tables.PartyList: {}}}
 	for key, ref := range d.Templates {
 		d.names[tables.Template][number(ref)] = key.String()
 	}
@@ -50,7 +52,8 @@ func (s *Stored) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*diction
 }
 
 // numbers reads the dictionaries, and gives what is wanted its numbers.
-func (s *Stored) numbers(ctx context.Context, db dbsqlc.DBTX, wanted *names.Wanted) (*dictionaries, names.Numbers, error) {
+func (s *Stored) numbers(ctx context.Context, db dbsqlc.DBTX,
+	wanted *names.Wanted) (*dictionaries, names.Numbers, error) {
 	dictionaries, err := s.readDictionaries(ctx, db)
 	if err != nil {
 		return nil, names.Numbers{}, err
@@ -61,8 +64,8 @@ func (s *Stored) numbers(ctx context.Context, db dbsqlc.DBTX, wanted *names.Want
 
 func number(ref int32) string { return strconv.Itoa(int(ref)) }
 
-// resolve gives every name, and every list of parties, its number. What the dictionary lacks gets a number that no row can
-// have: the rows that should refer to it will differ.
+// resolve gives every name, and every list of parties, its number. What the dictionary lacks gets a number that no row
+// can have: the rows that should refer to it will differ.
 func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted *names.Wanted) (names.Numbers, error) {
 	numbers := names.Numbers{Wanted: wanted, Lists: make([]*int32, len(wanted.Lists))}
 	next := int32(math.MinInt32)
@@ -99,13 +102,16 @@ func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted *name
 	return numbers, nil
 }
 
-// storedView reports whether a template's contracts have views of an interface, among those stored after an offset up to another, and in the snapshot.
-const storedView = "SELECT EXISTS (SELECT FROM shown_interfaces($1, $2) i WHERE i.template_ref = $3 AND i.interface_id = $4)"
+// storedView reports whether a template's contracts have views of an interface, among those stored after an offset up
+// to another, and in the snapshot.
+const storedView = "SELECT EXISTS (SELECT FROM shown_interfaces($1, $2) i WHERE i.template_ref = $3 AND " +
+	"i.interface_id = $4)"
 
-// check looks for the interfaces that templates have shown after an offset up to another, or in the snapshot. One that is not known is a
-// difference only if such views are stored: else the participant renders them since. Templates that are missing differ in the rows that
-// refer to them.
-func (d *dictionaries) check(ctx context.Context, tx pgx.Tx, wanted *names.Wanted, from, to ledger.Offset, found func(findings.Difference) error) error {
+// check looks for the interfaces that templates have shown after an offset up to another, or in the snapshot. One that
+// is not known is a difference only if such views are stored: else the participant renders them since. Templates that
+// are missing differ in the rows that refer to them.
+func (d *dictionaries) check(ctx context.Context, tx pgx.Tx, wanted *names.Wanted, from, to ledger.Offset,
+	found func(findings.Difference) error) error {
 	for _, view := range wanted.Views.Keys {
 		ref, known := d.Templates[wanted.Templates.Keys[view.Template]]
 		if !known {
@@ -145,8 +151,10 @@ func (d *dictionaries) name(column string, value *string) *string {
 	return &name
 }
 
-// reportRows reports how the stored row of a table differs from the wanted one; the one that is nil is not there. of names the row.
-func (d *dictionaries) reportRows(of findings.Difference, columns []string, wanted, stored []*string, found func(findings.Difference) error) error {
+// reportRows reports how the stored row of a table differs from the wanted one; the one that is nil is not there. of
+// names the row.
+func (d *dictionaries) reportRows(of findings.Difference, columns []string, wanted, stored []*string,
+	found func(findings.Difference) error) error {
 	switch {
 	case stored == nil:
 		of.Kind = findings.Missing

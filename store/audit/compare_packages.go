@@ -11,9 +11,9 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// ComparePackage compares what is stored of the types of a package with what its content says, and calls found for each table that
-// differs. Everything is read in one read-only snapshot. A package that lacked another one which is stored now is not compared: the daemon
-// has yet to write again what it says.
+// ComparePackage compares what is stored of the types of a package with what its content says, and calls found for each
+// table that differs. Everything is read in one read-only snapshot. A package that lacked another one which is stored
+// now is not compared: the daemon has yet to write again what it says.
 func (s *Stored) ComparePackage(ctx context.Context, p *ledger.Package, found func(findings.Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		unfinished, err := s.db.Queries.PackageIsCompletable(ctx, tx, p.ID)

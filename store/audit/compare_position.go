@@ -13,8 +13,10 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// TransactionsStanding returns how far the transaction history has been read, and the party that operates its network; empty: it is not known.
-func (s *Stored) TransactionsStanding(ctx context.Context) (at ledger.TransactionsPosition, networkID string, err error) {
+// TransactionsStanding returns how far the transaction history has been read, and the party that operates its network;
+// empty: it is not known.
+func (s *Stored) TransactionsStanding(ctx context.Context) (at ledger.TransactionsPosition, networkID string,
+	err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		if at, err = held.TransactionsPosition(ctx, s.db, tx); err != nil {
 			return err
@@ -25,8 +27,8 @@ func (s *Stored) TransactionsStanding(ctx context.Context) (at ledger.Transactio
 	return at, networkID, err
 }
 
-// Derivable returns the seq after which the records that are shown can be compared with what they were read or derived from: those up to there follow
-// from updates that were pruned.
+// Derivable returns the seq after which the records that are shown can be compared with what they were read or derived
+// from: those up to there follow from updates that were pruned.
 func (s *Stored) Derivable(ctx context.Context) (after int64, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		after, err = s.derivable(ctx, tx)
@@ -43,12 +45,14 @@ func (s *Stored) derivable(ctx context.Context, tx pgx.Tx) (after int64, err err
 	return held.Derivable(ctx, s.db, tx, at)
 }
 
-// ComparePosition compares the tables of the transaction history's records with the position and with one another: that seq has no
-// gaps, that each record has its rows in the tables of its kind, and that no row belongs to no record. Everything is read in one
-// snapshot.
+// ComparePosition compares the tables of the transaction history's records with the position and with one another: that
+// seq has no gaps, that each record has its rows in the tables of its kind, and that no row belongs to no record.
+// Everything is read in one snapshot.
 //
-// step is called with what is compared next, found for each difference; if found returns an error, the comparison stops with it.
-func (s *Stored) ComparePosition(ctx context.Context, step func(what string), found func(findings.Difference) error) error {
+// step is called with what is compared next, found for each difference; if found returns an error, the comparison stops
+// with it.
+func (s *Stored) ComparePosition(ctx context.Context, step func(what string),
+	found func(findings.Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		at, err := held.TransactionsPosition(ctx, s.db, tx)
 		if err != nil {
@@ -68,8 +72,8 @@ func (s *Stored) ComparePosition(ctx context.Context, step func(what string), fo
 	})
 }
 
-// recordCheck finds rows of a table that contradict table transactions. Its query has $1 and $2 for the seqs of the generation that
-// is shown, and gives the seqs.
+// recordCheck finds rows of a table that contradict table transactions. Its query has $1 and $2 for the seqs of the
+// generation that is shown, and gives the seqs.
 type recordCheck struct {
 	relation string
 	kind     findings.Disagreement
@@ -86,7 +90,8 @@ FROM (SELECT $1::bigint AS seq UNION ALL SELECT t.seq FROM transactions t WHERE 
 WHERE p.seq < $2 AND NOT EXISTS (SELECT FROM transactions t WHERE t.seq = p.seq + 1)`},
 	}
 	for _, table := range tables.In(tables.Records) {
-		checks = append(checks, recordCheck{table.Name, findings.Extra, `SELECT s.seq FROM ` + table.Name + ` s WHERE ` + table.Rows(stray)})
+		checks = append(checks, recordCheck{table.Name, findings.Extra, `SELECT s.seq FROM ` + table.Name + ` s WHERE ` +
+			table.Rows(stray)})
 		if table.Kind != "" {
 			is := `t.seq > $1 AND t.seq <= $2 AND t.kind `
 			checks = append(checks,
@@ -109,7 +114,8 @@ WHERE coalesce(x.rows, 0) ` + sign + ` coalesce(t.` + table.Count + `, 0)
 	return checks
 }
 
-func (c *recordCheck) compare(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition, found func(findings.Difference) error) error {
+func (c *recordCheck) compare(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition,
+	found func(findings.Difference) error) error {
 	var seq int64
 	return pg.Each(ctx, tx, c.sql+" ORDER BY 1", []any{at.ShownAfter, at.ShownTo}, []any{&seq}, func() error {
 		return found(findings.Difference{Kind: c.kind, Relation: c.relation, Seq: seq})

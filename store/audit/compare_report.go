@@ -10,7 +10,8 @@ import (
 )
 
 // tableComparison compares the rows of one table. PostgreSQL makes rows of what writing would send, and finds those
-// that are on one side only, by their text (compare_table.go); what comes back is put in pairs by key, and values that are alike are no difference.
+// that are on one side only, by their text (compare_table.go); what comes back is put in pairs by key, and values that
+// are alike are no difference.
 type tableComparison struct {
 	table recordedTable
 	key   []int // which of the columns identify rows
@@ -22,7 +23,8 @@ type tableComparison struct {
 	stakeholders bool
 }
 
-func newTableComparison(table recordedTable, names *dictionaries, found func(findings.Difference) error) *tableComparison {
+func newTableComparison(table recordedTable, names *dictionaries,
+	found func(findings.Difference) error) *tableComparison {
 	c := &tableComparison{table: table, names: names, found: found}
 	for _, name := range table.Key {
 		c.key = append(c.key, columnNamed(table.columns, name))
@@ -73,7 +75,8 @@ func (c *tableComparison) reportAltered(wanted, stored []*string) error {
 	var left, right []*string
 	for i, column := range c.table.columns {
 		if !alike(column, wanted[i], stored[i]) {
-			names, left, right = append(names, column.name), append(left, shownText(column, wanted[i])), append(right, shownText(column, stored[i]))
+			names, left, right = append(names, column.name), append(left, shownText(column, wanted[i])),
+				append(right, shownText(column, stored[i]))
 		}
 	}
 	if len(names) == 0 {
@@ -90,7 +93,8 @@ func (c *tableComparison) difference(kind findings.Disagreement, row []*string) 
 		nodeID := int32(n)
 		d.NodeID = &nodeID
 	}
-	if i := columnNamed(c.table.columns, "interface_id"); i >= 0 && row[i] != nil && columnNamed(c.table.columns, "exact") >= 0 {
+	if i := columnNamed(c.table.columns, "interface_id"); i >= 0 && row[i] != nil &&
+		columnNamed(c.table.columns, "exact") >= 0 {
 		d.Rendering = &findings.Rendering{}
 	}
 	var parts []string
@@ -114,18 +118,19 @@ func (c *tableComparison) difference(kind findings.Disagreement, row []*string) 
 	return d
 }
 
-// renderedColumns are what a participant computes of an interface view when it is asked, by the package that it prefers then: no facts. Of a view
-// all other columns are, and its value where the same package computed it.
+// renderedColumns are what a participant computes of an interface view when it is asked, by the package that it prefers
+// then: no facts. Of a view all other columns are, and its value where the same package computed it.
 var renderedColumns = []string{
-	"view_value", "status_code", "status_message", "status_details", findings.PackageColumn, "interface_id", "ordinal", "extra",
+	"view_value", "status_code", "status_message", "status_details", findings.PackageColumn, "interface_id", "ordinal",
+	"extra",
 }
 
 func (c *tableComparison) ofViews() bool {
 	return c.table.Name == "interface_views" || c.table.Name == "carried_interface_views"
 }
 
-// reportViews reports the interface views of an event that differ: what is a fact as usual, the rest as rendered otherwise, once for
-// each view. Views of the same interface are pairs.
+// reportViews reports the interface views of an event that differ: what is a fact as usual, the rest as rendered
+// otherwise, once for each view. Views of the same interface are pairs.
 func (c *tableComparison) reportViews(fromLedger, inDatabase [][]*string) error {
 	id := columnNamed(c.table.columns, "interface_id")
 	var wanted, stored [][]*string // in pairs, at first
@@ -181,7 +186,8 @@ func (c *tableComparison) reportView(wanted, stored []*string, moved bool) error
 	return c.found(*rendered)
 }
 
-// bySamePackage reports whether the same package computed a view on both sides, without a failure: its value follows from the contract then.
+// bySamePackage reports whether the same package computed a view on both sides, without a failure: its value follows
+// from the contract then.
 func (c *tableComparison) bySamePackage(wanted, stored []*string) bool {
 	for _, name := range []string{findings.PackageColumn, "status_code"} {
 		i := columnNamed(c.table.columns, name)

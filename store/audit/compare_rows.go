@@ -79,7 +79,8 @@ func (s *Stored) factColumns(ctx context.Context, db dbsqlc.DBTX) (map[string][]
 	return s.columnsOf(ctx, db, tables.Facts, tables.Snapshot)
 }
 
-func (s *Stored) columnsOf(ctx context.Context, db dbsqlc.DBTX, families ...tables.Family) (map[string][]column, error) {
+func (s *Stored) columnsOf(ctx context.Context, db dbsqlc.DBTX,
+	families ...tables.Family) (map[string][]column, error) {
 	list, err := s.db.Queries.ColumnTypes(ctx, db, tables.Names(tables.In(families...)))
 	if err != nil {
 		return nil, fmt.Errorf("read the types of columns: %w", err)
@@ -179,8 +180,8 @@ func (r *recorder) place(values []any) rowPlace {
 	return at
 }
 
-// subColumn orders the rows at one offset: the second of a table's key columns. It is empty where there is one row only, and
-// where the rows belong to a record, which are taken together.
+// subColumn orders the rows at one offset: the second of a table's key columns. It is empty where there is one row
+// only, and where the rows belong to a record, which are taken together.
 func (t *recordedTable) subColumn() string {
 	if len(t.Key) < 2 || t.OfRecords() {
 		return ""
@@ -188,8 +189,8 @@ func (t *recordedTable) subColumn() string {
 	return t.Key[1]
 }
 
-// digestedAbove returns the length above which the values of a column are compared by their digest. Exact JSON is compared as JSON up to the
-// size of what jsonb is asked to hold without a look at it.
+// digestedAbove returns the length above which the values of a column are compared by their digest. Exact JSON is
+// compared as JSON up to the size of what jsonb is asked to hold without a look at it.
 func digestedAbove(c column) int {
 	if c.name == exactColumn {
 		return 1 << 20
@@ -211,6 +212,7 @@ func digest(value []byte, above int) *string {
 }
 
 func digestSQL(expression string, above int) string {
-	return fmt.Sprintf("CASE WHEN octet_length(%[1]s) > %[2]d THEN octet_length(%[1]s) || ' bytes, SHA-256 ' || encode(sha256(%[1]s), 'hex')"+
+	return fmt.Sprintf("CASE WHEN octet_length(%[1]s) > %[2]d THEN octet_length(%[1]s) || ' bytes, SHA-256 ' || "+
+		"encode(sha256(%[1]s), 'hex')"+
 		" ELSE encode(%[1]s, 'hex') END", expression, above)
 }

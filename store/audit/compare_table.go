@@ -32,7 +32,8 @@ func (c *tableComparison) run(ctx context.Context, tx pgx.Tx, from, to int64) er
 	}
 }
 
-// among compares the rows that should be stored with those stored rows s of the family that a condition on its arguments chooses.
+// among compares the rows that should be stored with those stored rows s of the family that a condition on its
+// arguments chooses.
 func (c *tableComparison) among(ctx context.Context, tx pgx.Tx, where string, arguments ...any) error {
 	if err := c.piece(ctx, tx, c.sql(len(arguments), c.table.Rows(where)), arguments, c.table.rows); err != nil {
 		return fmt.Errorf("compare %s: %w", c.table.Name, err)
@@ -52,7 +53,8 @@ func cutPiece(rows []recordedRow) (piece, rest []recordedRow) {
 	return rows, nil
 }
 
-// betweenPlaces returns the condition that chooses the stored rows after the place in the first two arguments, up to the one in the next two.
+// betweenPlaces returns the condition that chooses the stored rows after the place in the first two arguments, up to
+// the one in the next two.
 func (c *tableComparison) betweenPlaces() string {
 	sub := "0"
 	if column := c.table.subColumn(); column != "" {
@@ -63,8 +65,8 @@ func (c *tableComparison) betweenPlaces() string {
 }
 
 // sql finds the rows that are on one side only, counting equal rows; on the stored side those of a condition, which has
-// the first arguments for itself. It compares jsonb and numbers as text, so that the rare rows that are written otherwise come back and are
-// looked at again (alike), and binary values by their digest.
+// the first arguments for itself. It compares jsonb and numbers as text, so that the rare rows that are written
+// otherwise come back and are looked at again (alike), and binary values by their digest.
 func (c *tableComparison) sql(arguments int, where string) string {
 	var arrays, names, expected, stored, shownX, shownY, key []string
 	for i, column := range c.table.columns {
@@ -72,11 +74,13 @@ func (c *tableComparison) sql(arguments int, where string) string {
 		arrays = append(arrays, fmt.Sprintf("$%d::text[]", i+1+arguments))
 		names = append(names, name)
 		isList := tables.References[column.name] == tables.PartyList
-		shownX, shownY = append(shownX, shownSQL("x."+name, name, isList && !c.stakeholders)), append(shownY, shownSQL("y."+name, name, isList && !c.stakeholders))
+		shownX, shownY = append(shownX, shownSQL("x."+name, name, isList && !c.stakeholders)),
+			append(shownY, shownSQL("y."+name, name, isList && !c.stakeholders))
 		switch typeName := column.typeName; {
 		case isList && c.stakeholders:
 			expected = append(expected, partySet("e."+name+"::text[]", "")+" AS "+name)
-			stored = append(stored, fmt.Sprintf("CASE WHEN s.%[1]s IS NOT NULL THEN coalesce(%[2]s, ARRAY[s.%[1]s || ', which is not in the dictionary']) END AS %[1]s",
+			stored = append(stored, fmt.Sprintf("CASE WHEN s.%[1]s IS NOT NULL THEN coalesce(%[2]s, ARRAY[s.%[1]s || ', which "+
+				"is not in the dictionary']) END AS %[1]s",
 				name, partySet(partiesSQL("s."+name), c.onlyOf(column))))
 		case typeName == "bytea":
 			expected = append(expected, "e."+name)
@@ -122,8 +126,10 @@ func partySet(list, where string) string {
 
 // onlyOf leaves those of a creation's witnesses that are stakeholders, and of those who see an interface view.
 func (c *tableComparison) onlyOf(column column) string {
-	if creations, is := map[string]string{"interface_views": "created", "carried_interface_views": "shown_created"}[c.table.Name]; is && column.name == "seen_by_ref" {
-		return " WHERE p = ANY (" + partiesSQL("(SELECT k.stakeholders_ref FROM "+creations+" k WHERE k.ledger_offset = s.ledger_offset AND k.node_id = s.node_id)") + "::text[])"
+	if creations, is := map[string]string{"interface_views": "created",
+		"carried_interface_views": "shown_created"}[c.table.Name]; is && column.name == "seen_by_ref" {
+		return " WHERE p = ANY (" + partiesSQL("(SELECT k.stakeholders_ref FROM "+creations+" k WHERE k.ledger_offset = "+
+			"s.ledger_offset AND k.node_id = s.node_id)") + "::text[])"
 	}
 	if column.name != "witness_parties_ref" || columnNamed(c.table.columns, "signatories_ref") < 0 {
 		return ""

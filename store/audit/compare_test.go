@@ -75,7 +75,8 @@ func (c *compared) spoilt(statements ...string) []findings.Difference {
 	return list
 }
 
-// spoil runs statements, each of which has to find something, in a transaction: the database says otherwise then, in both copies.
+// spoil runs statements, each of which has to find something, in a transaction: the database says otherwise then, in
+// both copies.
 func (d *testDB) spoil(statements ...string) pgx.Tx {
 	d.T.Helper()
 	tx, err := d.Conn.Begin(d.T.Context())

@@ -14,17 +14,19 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// CompareRecords compares what is stored under the seqs after one with records that follow one another, each column of each table of
-// the history. It makes the rows that writing them would make, as Compare does. Where no record is stored under a seq, one row
-// of table transactions is missing.
+// CompareRecords compares what is stored under the seqs after one with records that follow one another, each column of
+// each table of the history. It makes the rows that writing them would make, as Compare does. Where no record is stored
+// under a seq, one row of table transactions is missing.
 //
-// found is called for each difference, relation by relation; if it returns an error, the comparison stops with it. Everything
-// is read in one snapshot.
-func (s *Stored) CompareRecords(ctx context.Context, after int64, records []ledger.Transaction, found func(findings.Difference) error) error {
+// found is called for each difference, relation by relation; if it returns an error, the comparison stops with it.
+// Everything is read in one snapshot.
+func (s *Stored) CompareRecords(ctx context.Context, after int64, records []ledger.Transaction,
+	found func(findings.Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareRecords(ctx, tx, after, records, found) })
 }
 
-func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, records []ledger.Transaction, found func(findings.Difference) error) error {
+func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, records []ledger.Transaction,
+	found func(findings.Difference) error) error {
 	if len(records) == 0 {
 		return nil
 	}
@@ -43,7 +45,8 @@ func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, rec
 		return err
 	}
 	to := after + int64(len(records))
-	stored, err := s.db.Queries.TransactionsSeqs(ctx, tx, dbsqlc.TransactionsSeqsParams{FromExclusive: after, ToInclusive: to})
+	stored, err := s.db.Queries.TransactionsSeqs(ctx, tx, dbsqlc.TransactionsSeqsParams{FromExclusive: after,
+		ToInclusive: to})
 	if err != nil {
 		return fmt.Errorf("look for the records after seq %d: %w", after, err)
 	}

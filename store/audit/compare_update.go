@@ -112,8 +112,10 @@ func (s *Stored) readUpdate(ctx context.Context, tx pgx.Tx, offsets []ledger.Off
 		for _, c := range columns[table.Name] {
 			selected = append(selected, selectNamed(c))
 		}
-		rows, err := pg.Column[string](ctx, tx, fmt.Sprintf("SELECT row_to_json(r)::text FROM (SELECT %s FROM %s s WHERE %s ORDER BY %s) r",
-			strings.Join(selected, ", "), table.Name, table.Rows("s.ledger_offset = ANY ($1)"), strings.Join(table.Key, ", ")), offsets)
+		rows, err := pg.Column[string](ctx, tx, fmt.Sprintf("SELECT row_to_json(r)::text FROM (SELECT %s FROM %s s WHERE "+
+			"%s ORDER BY %s) r",
+			strings.Join(selected, ", "), table.Name, table.Rows("s.ledger_offset = ANY ($1)"), strings.Join(table.Key, ", ")),
+			offsets)
 		if err != nil {
 			return fmt.Errorf("read the update's rows of %s: %w", table.Name, err)
 		}

@@ -63,7 +63,8 @@ func (w *twice) stored() (list []string) {
 	return list
 }
 
-// Whatever is altered, removed or added, in a table or in its copy: it is found, named, and put right from the other one.
+// Whatever is altered, removed or added, in a table or in its copy: it is found, named, and put right from the other
+// one.
 func TestDamageIsPutRightFromTheCopy(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -120,7 +121,8 @@ func replaced(list []string, one, by string) []string {
 	return list
 }
 
-// Where neither of two rows is what was written, and where both may be, nothing is written, and the error says what to do.
+// Where neither of two rows is what was written, and where both may be, nothing is written, and the error says what to
+// do.
 func TestWhatBothCopiesLost(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -169,8 +171,8 @@ func TestWhatBothCopiesLost(t *testing.T) {
 	storetest.RequireProblem(t, err, "how far the transaction history was read is lost", "backup")
 }
 
-// What a writer writes after a row was damaged keeps out of the copy what was in the damaged row, and has no digest where it follows
-// from that: the repair brings what would be there without the damage.
+// What a writer writes after a row was damaged keeps out of the copy what was in the damaged row, and has no digest
+// where it follows from that: the repair brings what would be there without the damage.
 func TestDamageStaysWhereItIs(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -197,8 +199,8 @@ func TestDamageStaysWhereItIs(t *testing.T) {
 	}
 }
 
-// A name, and a list of parties, keeps its number whatever happens to the row that says so, also for a writer that begins then; and so
-// does one that comes new, where the damaged row says that it is that.
+// A name, and a list of parties, keeps its number whatever happens to the row that says so, also for a writer that
+// begins then; and so does one that comes new, where the damaged row says that it is that.
 func TestDamagedNamesKeepTheirNumbers(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -29,12 +29,13 @@ func (s *Stored) basis(ctx context.Context, tx pgx.Tx) (*basis, error) {
 	return &basis{extent, row.Snapshot, row.Replaying}, nil
 }
 
-// arguments returns the arguments of the functions that the projections follow from. They use the facts after activated_after up to the
-// watermark, and return nothing that ended up to the base. Filled-in history counts if the active set at the base is known, because that
-// came from it. It asks for no look-ups until it reaches the beginning of the ledger.
+// arguments returns the arguments of the functions that the projections follow from. They use the facts after
+// activated_after up to the watermark, and return nothing that ended up to the base. Filled-in history counts if the
+// active set at the base is known, because that came from it. It asks for no look-ups until it reaches the beginning of
+// the ledger.
 //
-// A lifetime is compared if it ended after judged_after and began after replayed_to. Others are still being computed: those that ended up to
-// the base and, as long as the active set at the base is not known, those that began before it.
+// A lifetime is compared if it ended after judged_after and began after replayed_to. Others are still being computed:
+// those that ended up to the base and, as long as the active set at the base is not known, those that began before it.
 func (h *basis) arguments() pgx.NamedArgs {
 	args := pgx.NamedArgs{
 		"floor": int64(h.HistoryFloor), "base": int64(h.ProjectedFrom), "watermark": int64(h.Watermark),
@@ -61,10 +62,12 @@ type strays struct {
 	where string
 }
 
-// nowhere returns what chooses facts outside of coverage, and carried rows where no snapshot is carried or an event has taken their place.
+// nowhere returns what chooses facts outside of coverage, and carried rows where no snapshot is carried or an event has
+// taken their place.
 func (h *basis) nowhere() (list []strays) {
 	for _, table := range tables.In(tables.Facts) {
-		list = append(list, strays{table, "s.ledger_offset <= @floor AND NOT " + held.CoveredS}, strays{table, "s.ledger_offset > @watermark AND NOT " + held.CoveredS})
+		list = append(list, strays{table, "s.ledger_offset <= @floor AND NOT " + held.CoveredS},
+			strays{table, "s.ledger_offset > @watermark AND NOT " + held.CoveredS})
 	}
 	for _, table := range tables.In(tables.Snapshot) {
 		switch {

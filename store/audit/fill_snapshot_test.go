@@ -13,8 +13,8 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// Whatever is read where a snapshot waits is what it was before: each view and function that analysts have, what the indexer derives,
-// compares and digests. What waits says something else of each event that both snapshots have.
+// Whatever is read where a snapshot waits is what it was before: each view and function that analysts have, what the
+// indexer derives, compares and digests. What waits says something else of each event that both snapshots have.
 func TestASnapshotThatWaitsIsNotShown(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

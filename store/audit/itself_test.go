@@ -189,8 +189,8 @@ func TestNothingIndexedAgreesWithItself(t *testing.T) {
 	require.Equal(t, "1", i.Row("SELECT count(*) FROM indexer.carried_created"))
 }
 
-// Whatever happens to contracts, in whatever batches: the projections follow from the facts, and look-ups are legal before
-// and after they are asked for.
+// Whatever happens to contracts, in whatever batches: the projections follow from the facts, and look-ups are legal
+// before and after they are asked for.
 func TestAnyHistoryAgreesWithItself(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "tries many random histories")

@@ -13,7 +13,8 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// Lists that were changed are copied back, and what refers to another one is written anew; who remembers numbers begins a new term.
+// Lists that were changed are copied back, and what refers to another one is written anew; who remembers numbers begins
+// a new term.
 func TestRepairOfPartyLists(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -19,8 +19,8 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// PlanRedaction reports what a redaction would erase, without changing anything. For something unknown or active the error is a
-// *ledger.Problem.
+// PlanRedaction reports what a redaction would erase, without changing anything. For something unknown or active the
+// error is a *ledger.Problem.
 func (s *Stored) PlanRedaction(ctx context.Context, what Redaction) (report RedactionReport, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		t, err := s.toRedact(ctx, tx, what)
@@ -40,14 +40,14 @@ func (s *Stored) PlanRedaction(ctx context.Context, what Redaction) (report Reda
 	return report, err
 }
 
-// Redact erases the content of a contract, or of an update and the contracts that it created, wherever it is stored, and notes that it
-// must not come back, in one transaction that excludes all writers. Sealed windows whose digest still
-// fits get the digest of what is left. The terms of all other leaders end, because they may remember erased content. At last it frees the
-// space of the erased row versions.
+// Redact erases the content of a contract, or of an update and the contracts that it created, wherever it is stored,
+// and notes that it must not come back, in one transaction that excludes all writers. Sealed windows whose digest still
+// fits get the digest of what is left. The terms of all other leaders end, because they may remember erased content. At
+// last it frees the space of the erased row versions.
 //
-// Errors: those of PlanRedaction, a *ledger.Problem where another process fills in history or prunes for long, store.ErrNotLeader, or the
-// database's. After an error the repairer is closed, because what it may write depends on whether the redaction was made, which is
-// unknown only after an error of the commit.
+// Errors: those of PlanRedaction, a *ledger.Problem where another process fills in history or prunes for long,
+// store.ErrNotLeader, or the database's. After an error the repairer is closed, because what it may write depends on
+// whether the redaction was made, which is unknown only after an error of the commit.
 func (r *Repairer) Redact(ctx context.Context, what Redaction, reason string) (RedactionReport, error) {
 	report, err := r.redactAll(ctx, what, reason)
 	if pg.HasCode(err, pg.LockNotAvailable) {
@@ -194,8 +194,8 @@ func (r *Repairer) note(ctx context.Context, tx pgx.Tx, t *toRedact, what Redact
 	return nil
 }
 
-// vacuum frees the space of versions of rows that are not seen any more, and renews the planner's statistics, which may have values that
-// were erased. The database does both some time by itself, unless rows are locked by old transactions.
+// vacuum frees the space of versions of rows that are not seen any more, and renews the planner's statistics, which may
+// have values that were erased. The database does both some time by itself, unless rows are locked by old transactions.
 func (r *Repairer) vacuum(ctx context.Context, names []string) (done []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, leadership.LongTimeout)
 	defer cancel()

@@ -13,9 +13,10 @@ import (
 	"ledgerindexer/store/internal/redacted"
 )
 
-// findRecords derives the records of the updates at some offsets, because what is erased can't be derived from again. It returns the event ids
-// of those that say what exercises of the contracts do.
-func (t *toRedact) findRecords(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, updates []string, at []int64) (said []string, err error) {
+// findRecords derives the records of the updates at some offsets, because what is erased can't be derived from again.
+// It returns the event ids of those that say what exercises of the contracts do.
+func (t *toRedact) findRecords(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, updates []string,
+	at []int64) (said []string, err error) {
 	erased, err := redacted.Read(ctx, q, tx)
 	if err != nil {
 		return nil, err
@@ -51,7 +52,8 @@ func (r *Repairer) noteRecords(ctx context.Context, tx pgx.Tx, t *toRedact) erro
 	for id, records := range t.records {
 		text, err := ledger.EncodeRecords(records)
 		if err == nil {
-			err = r.stored.db.Queries.RedactionNoteRecords(ctx, tx, dbsqlc.RedactionNoteRecordsParams{UpdateID: id, Records: text})
+			err = r.stored.db.Queries.RedactionNoteRecords(ctx, tx, dbsqlc.RedactionNoteRecordsParams{UpdateID: id,
+				Records: text})
 		}
 		if err != nil {
 			return fmt.Errorf("note the records of update %s: %w", id, err)

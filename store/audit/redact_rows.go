@@ -28,7 +28,8 @@ func (s *Stored) toRedact(ctx context.Context, tx pgx.Tx, what Redaction) (*toRe
 	}
 	unknown := &ledger.Problem{
 		What: fmt.Sprintf("database %s knows no %s", s.db.Address(), what),
-		Do:   "check the id, and whether it is in this pair of schemas (--network, --tables-schema): only what is stored and shown can be redacted",
+		Do: "check the id, and whether it is in this pair of schemas (--network, --tables-schema): only what is stored " +
+			"and shown can be redacted",
 	}
 	if !extent.Started || !rows.TextHolds(what.ContractID+what.UpdateID) {
 		return nil, unknown
@@ -75,7 +76,8 @@ func (s *Stored) toRedact(ctx context.Context, tx pgx.Tx, what Redaction) (*toRe
 			return nil, err
 		}
 	}
-	if t.seqs, err = q.RedactionRecords(ctx, tx, dbsqlc.RedactionRecordsParams{UpdateIds: updates, EventIds: said, ContractIds: t.report.Contracts}); err != nil {
+	if t.seqs, err = q.RedactionRecords(ctx, tx, dbsqlc.RedactionRecordsParams{UpdateIds: updates, EventIds: said,
+		ContractIds: t.report.Contracts}); err != nil {
 		return nil, fmt.Errorf("look for records of the transaction history: %w", err)
 	}
 	left, err := q.ScopeEnds(ctx, tx)
@@ -83,8 +85,10 @@ func (s *Stored) toRedact(ctx context.Context, tx pgx.Tx, what Redaction) (*toRe
 		return nil, fmt.Errorf("read where contracts may have left the scope: %w", err)
 	}
 	t.args = pgx.NamedArgs{
-		"contracts": t.report.Contracts, "ends": slices.Concat(t.events.offsets, left), "offsets": offsets, "event_offsets": t.events.offsets, "event_nodes": t.events.nodeIDs,
-		"unknown_offsets": elements.offsets, "unknown_ordinals": elements.nodeIDs, "seqs": t.seqs, "times": redacted.TimeFields,
+		"contracts": t.report.Contracts, "ends": slices.Concat(t.events.offsets, left), "offsets": offsets,
+		"event_offsets": t.events.offsets, "event_nodes": t.events.nodeIDs,
+		"unknown_offsets": elements.offsets, "unknown_ordinals": elements.nodeIDs, "seqs": t.seqs,
+		"times": redacted.TimeFields,
 	}
 	return t, s.findSealed(ctx, tx, t, slices.Concat(offsets, t.events.offsets, elements.offsets))
 }
@@ -94,18 +98,21 @@ func (t *toRedact) findEvents(ctx context.Context, tx pgx.Tx) error {
 	found := []string{"SELECT l.ledger_offset, l.node_id FROM lookups l WHERE l.contract_id = ANY ($1::text[])"}
 	for _, table := range tables.In(tables.Facts, tables.Snapshot) {
 		if table.Contract {
-			found = append(found, "SELECT s.ledger_offset, s.node_id FROM "+table.Name+" s WHERE s.contract_id = ANY ($1::text[])")
+			found = append(found, "SELECT s.ledger_offset, s.node_id FROM "+table.Name+" s WHERE s.contract_id = ANY "+
+				"($1::text[])")
 		}
 	}
 	var offset int64
 	var nodeID int32
-	return pg.Each(ctx, tx, strings.Join(found, " UNION "), []any{t.report.Contracts}, []any{&offset, &nodeID}, func() error {
-		t.events.add(offset, nodeID)
-		return nil
-	})
+	return pg.Each(ctx, tx, strings.Join(found, " UNION "), []any{t.report.Contracts}, []any{&offset, &nodeID},
+		func() error {
+			t.events.add(offset, nodeID)
+			return nil
+		})
 }
 
-// findSealed finds the sealed windows in which something is about to be erased. Only places that are covered belong to updates.
+// findSealed finds the sealed windows in which something is about to be erased. Only places that are covered belong to
+// updates.
 func (s *Stored) findSealed(ctx context.Context, tx pgx.Tx, t *toRedact, at []int64) error {
 	covered, err := held.Covered(ctx, s.db, tx, math.MaxInt64)
 	if err != nil {
@@ -128,7 +135,8 @@ func (s *Stored) findSealed(ctx context.Context, tx pgx.Tx, t *toRedact, at []in
 		if table.Family != tables.Snapshot {
 			continue
 		}
-		offsets, err := pg.Column[int64](ctx, tx, "SELECT DISTINCT s.ledger_offset FROM "+table.Name+" s WHERE "+table.Rows(t.where(&table)), t.args)
+		offsets, err := pg.Column[int64](ctx, tx, "SELECT DISTINCT s.ledger_offset FROM "+table.Name+" s WHERE "+
+			table.Rows(t.where(&table)), t.args)
 		if err != nil {
 			return fmt.Errorf("look for what is to be erased from %s: %w", table.Name, err)
 		}
@@ -156,7 +164,8 @@ func (s *Stored) refuseActive(ctx context.Context, tx pgx.Tx, contracts []string
 		case !c.Ended && c.Activated:
 			return &ledger.Problem{
 				What: of + " may be active: its archival is not stored",
-				Do:   "redact it after it was archived, and the archival was indexed: what is active, or on its way to another synchronizer, stays whole",
+				Do: "redact it after it was archived, and the archival was indexed: what is active, or on its way to another " +
+					"synchronizer, stays whole",
 			}
 		case !c.Ended && !c.Activated && !c.Known && what.UpdateID == "":
 			return unknown
@@ -177,9 +186,11 @@ func redactable() (list []tables.Table) {
 
 // The conditions on rows s by which a redaction chooses what lies at places.
 const (
-	atEvents   = "s.ledger_offset = ANY (@event_offsets::bigint[]) AND (s.ledger_offset, s.node_id) IN (SELECT unnest(@event_offsets::bigint[]), unnest(@event_nodes::integer[]))"
-	atElements = "s.ledger_offset = ANY (@unknown_offsets::bigint[]) AND (s.ledger_offset, %s) IN (SELECT unnest(@unknown_offsets::bigint[]), unnest(@unknown_ordinals::integer[]))"
-	atUpdates  = "s.ledger_offset = ANY (@offsets::bigint[])"
+	atEvents = "s.ledger_offset = ANY (@event_offsets::bigint[]) AND (s.ledger_offset, s.node_id) IN (SELECT " +
+		"unnest(@event_offsets::bigint[]), unnest(@event_nodes::integer[]))"
+	atElements = "s.ledger_offset = ANY (@unknown_offsets::bigint[]) AND (s.ledger_offset, %s) IN (SELECT " +
+		"unnest(@unknown_offsets::bigint[]), unnest(@unknown_ordinals::integer[]))"
+	atUpdates = "s.ledger_offset = ANY (@offsets::bigint[])"
 )
 
 // where chooses a table's rows of which content is to be erased, whichever snapshot they are of.
@@ -225,7 +236,8 @@ func (t *toRedact) erase(ctx context.Context, tx pgx.Tx, table *tables.Table) (e
 	switch {
 	case table.Content[0] == "exact":
 		change = "DELETE FROM " + table.Name + " s"
-	case table.Content[0] == "position_id": // as for all contracts: of one that is a holding by its template something is known still
+	// as for all contracts: of one that is a holding by its template something is known still
+	case table.Content[0] == "position_id":
 		change = "UPDATE " + table.Name + ` s SET (position_id, amount, locked, locked_until) = (
     SELECT h.position_id, h.amount, h.locked, h.locked_until FROM created_holdings h
     WHERE s.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))

@@ -13,11 +13,12 @@ import (
 	"ledgerindexer/store/internal/held"
 )
 
-// sealsOf returns the sealed windows of updates and records in which something is about to be erased. It leaves out damaged ones, whose digests
-// stay, so that the damage is still found.
+// sealsOf returns the sealed windows of updates and records in which something is about to be erased. It leaves out
+// damaged ones, whose digests stay, so that the damage is still found.
 func (r *Repairer) sealsOf(ctx context.Context, tx pgx.Tx, t *toRedact) (seals []dbsqlc.Verifications, err error) {
 	for stream, places := range t.sealed {
-		windows, err := r.stored.db.Queries.RedactionWindows(ctx, tx, dbsqlc.RedactionWindowsParams{Stream: stream, Places: places})
+		windows, err := r.stored.db.Queries.RedactionWindows(ctx, tx, dbsqlc.RedactionWindowsParams{Stream: stream,
+			Places: places})
 		if err != nil {
 			return nil, fmt.Errorf("look for sealed windows: %w", err)
 		}
@@ -34,7 +35,8 @@ func (r *Repairer) sealsOf(ctx context.Context, tx pgx.Tx, t *toRedact) (seals [
 	return seals, nil
 }
 
-// resealRedacted gives windows the digests of their rows without what was erased. What was found when they were compared stays, and when.
+// resealRedacted gives windows the digests of their rows without what was erased. What was found when they were
+// compared stays, and when.
 func (r *Repairer) resealRedacted(ctx context.Context, tx pgx.Tx, seals []dbsqlc.Verifications) error {
 	for i := range seals {
 		rows, err := r.stored.rowsDigest(ctx, tx, seals[i].Stream, seals[i].FromExclusive, seals[i].ToInclusive)
@@ -50,7 +52,8 @@ func (r *Repairer) resealRedacted(ctx context.Context, tx pgx.Tx, seals []dbsqlc
 
 func (r *Repairer) sealRedacted(ctx context.Context, tx pgx.Tx, w *dbsqlc.Verifications, rows []byte) error {
 	err := r.stored.db.Queries.RedactionSeal(ctx, tx, dbsqlc.RedactionSealParams{
-		Stream: w.Stream, FromExclusive: w.FromExclusive, ToInclusive: w.ToInclusive, VerifiedAt: w.VerifiedAt, RepairedAt: w.RepairedAt, Digest: sealOf(w, rows),
+		Stream: w.Stream, FromExclusive: w.FromExclusive, ToInclusive: w.ToInclusive, VerifiedAt: w.VerifiedAt,
+		RepairedAt: w.RepairedAt, Digest: sealOf(w, rows),
 	})
 	if err != nil {
 		return fmt.Errorf("seal %s again: %w", windowName(w.Stream, w.FromExclusive, w.ToInclusive), err)
@@ -58,9 +61,10 @@ func (r *Repairer) sealRedacted(ctx context.Context, tx pgx.Tx, w *dbsqlc.Verifi
 	return nil
 }
 
-// snapshotSeal is the window of the carried snapshot. Its digest takes too long for the writers to wait, so it is computed before something is
-// erased, and after. Meanwhile the window is marked to be compared again, which the daemon does if it is not sealed here. Nobody else repairs
-// meanwhile; filling in history and pruning may change the rows, which the mark shows.
+// snapshotSeal is the window of the carried snapshot. Its digest takes too long for the writers to wait, so it is
+// computed before something is erased, and after. Meanwhile the window is marked to be compared again, which the daemon
+// does if it is not sealed here. Nobody else repairs meanwhile; filling in history and pruning may change the rows,
+// which the mark shows.
 type snapshotSeal struct {
 	window dbsqlc.Verifications
 	mark   string
@@ -93,7 +97,8 @@ func (r *Repairer) digestSnapshot(ctx context.Context, s *snapshotSeal) (err err
 	return err
 }
 
-// same keeps history from being filled in until the transaction ends, and reports whether the carried rows are those of the digest.
+// same keeps history from being filled in until the transaction ends, and reports whether the carried rows are those of
+// the digest.
 func (r *Repairer) same(ctx context.Context, tx pgx.Tx, s *snapshotSeal) (bool, error) {
 	if err := r.stored.db.Queries.FillHold(ctx, tx); err != nil {
 		return false, fmt.Errorf("keep history from being filled in: %w", err)
@@ -117,14 +122,16 @@ func (r *Repairer) unsealSnapshot(ctx context.Context, tx pgx.Tx, s *snapshotSea
 	}
 	s.marked = same
 	w := &s.window
-	err = r.stored.db.Queries.VerificationsRepaired(ctx, tx, dbsqlc.VerificationsRepairedParams{Stream: w.Stream, FromExclusive: w.FromExclusive, ToInclusive: w.ToInclusive})
+	err = r.stored.db.Queries.VerificationsRepaired(ctx, tx, dbsqlc.VerificationsRepairedParams{Stream: w.Stream,
+		FromExclusive: w.FromExclusive, ToInclusive: w.ToInclusive})
 	if err != nil {
 		return fmt.Errorf("note that the snapshot is to be sealed again: %w", err)
 	}
 	return nil
 }
 
-// resealSnapshot is like resealRedacted, for the snapshot. If something else has changed its rows meanwhile, it is compared again.
+// resealSnapshot is like resealRedacted, for the snapshot. If something else has changed its rows meanwhile, it is
+// compared again.
 func (r *Repairer) resealSnapshot(ctx context.Context, s *snapshotSeal) error {
 	if s == nil || !s.marked {
 		return nil

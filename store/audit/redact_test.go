@@ -37,7 +37,8 @@ func planted(nodeID int32, contractID, text string, exactly bool) ledger.Created
 	return c
 }
 
-// plantedPages are updates at the offsets from 11 to 16. Contracts and updates whose name has "doomed" have the marker in all of their content.
+// plantedPages are updates at the offsets from 11 to 16. Contracts and updates whose name has "doomed" have the marker
+// in all of their content.
 func plantedPages() []ledger.Page {
 	json := func(text string) ledger.JSON { return ledger.JSON(`{"a": "` + text + `"}`) }
 	made := storetest.NewUpdate(11, "sync::1")
@@ -124,8 +125,8 @@ var redactedThere = []Redaction{
 	{ContractID: "doomed"}, {ContractID: "doomed-too"}, {ContractID: "doomed-older"}, {UpdateID: "doomed-update"}, {ContractID: "doomed-same"},
 }
 
-// holds lists the relations of both schemas, and the planner's statistics, in which there is something to redact, and something to keep,
-// as such or as bytes. Partitions are read as parts of their tables.
+// holds lists the relations of both schemas, and the planner's statistics, in which there is something to redact, and
+// something to keep, as such or as bytes. Partitions are read as parts of their tables.
 func (d *testDB) holds() (marked, kept []string) {
 	d.T.Helper()
 	has := func(text string) string {
@@ -180,7 +181,8 @@ func (w *redactedWorld) lookups() []ledger.Lookup {
 	return list
 }
 
-// requireErased requires that nothing is left of what was redacted, that all else is there, and that verifying finds everything right.
+// requireErased requires that nothing is left of what was redacted, that all else is there, and that verifying finds
+// everything right.
 func (w *redactedWorld) requireErased(way string) {
 	w.T.Helper()
 	marked, held := w.holds()
@@ -217,8 +219,9 @@ func (w *redactedWorld) stored() map[string][]string {
 	return w.Dump(append(tables.Names(tables.In(tables.Facts)), "active_contracts", "lifetimes", "lookups", "lookup_exact_payloads", "positions", "position_stakeholders")...)
 }
 
-// What was redacted is nowhere any more, whoever writes it again: a reset and the loop after it, ranges ahead of the watermark, repairs, look-ups,
-// and another reading of the transaction history. All else stays, verifying finds nothing, and what is written then is what erasing left.
+// What was redacted is nowhere any more, whoever writes it again: a reset and the loop after it, ranges ahead of the
+// watermark, repairs, look-ups, and another reading of the transaction history. All else stays, verifying finds
+// nothing, and what is written then is what erasing left.
 func TestWhatWasRedactedDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -312,7 +315,8 @@ func TestWhatWasRedactedDoesNotComeBack(t *testing.T) {
 	}
 }
 
-// A window that is damaged keeps its digest, so that the damage is found after a redaction too; and one that fails leaves everything as it was.
+// A window that is damaged keeps its digest, so that the damage is found after a redaction too; and one that fails
+// leaves everything as it was.
 func TestARedactionThatFailsChangesNothing(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -354,8 +358,8 @@ func without(all map[string][]string, table string) map[string][]string {
 	return rest
 }
 
-// The same holds of what snapshots brought: shown rows and those that wait, repairs of them, history that is filled in in their place, and
-// what pruning makes of it.
+// The same holds of what snapshots brought: shown rows and those that wait, repairs of them, history that is filled in
+// in their place, and what pruning makes of it.
 func TestWhatWasRedactedDoesNotComeBackWithASnapshot(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -466,7 +470,8 @@ func TestWhatWasRedactedDoesNotComeBackWithASnapshot(t *testing.T) {
 	check("pruned")
 }
 
-// Where it is not known what was active before the database began, a contract of which only its use is stored may be active.
+// Where it is not known what was active before the database began, a contract of which only its use is stored may be
+// active.
 func TestWhatMayBeActiveIsNotRedacted(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

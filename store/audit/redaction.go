@@ -13,8 +13,8 @@ import (
 	"ledgerindexer/store/internal/rows"
 )
 
-// Redaction says what is redacted: a contract, or an update with the contracts that it created. One of them is set. Derived: records of
-// the transaction history follow from the stored updates.
+// Redaction says what is redacted: a contract, or an update with the contracts that it created. One of them is set.
+// Derived: records of the transaction history follow from the stored updates.
 type Redaction struct {
 	ContractID, UpdateID string
 	Derived              bool
@@ -30,13 +30,14 @@ func (r Redaction) String() string {
 
 // RedactionReport is what a redaction erases, or has erased.
 type RedactionReport struct {
-	Contracts []string        `json:"contracts"`        // whose content it is: the one that was named, or those that the update created
+	// whose content it is: the one that was named, or those that the update created
+	Contracts []string        `json:"contracts"`
 	Offsets   []ledger.Offset `json:"offsets"`          // where the update is stored; empty: a contract was named
 	Before    *RedactedBefore `json:"before,omitempty"` // nil: it was not redacted before
 	Rows      []RedactedRows  `json:"rows"`             // table by table, those without any left out
 
-	// Of a redaction that was made. Vacuumed are the tables and partitions of which the space of the erased versions was freed; VacuumFailed
-	// says why it was not.
+	// Of a redaction that was made. Vacuumed are the tables and partitions of which the space of the erased versions was
+	// freed; VacuumFailed says why it was not.
 	Vacuumed     []string `json:"vacuumed,omitempty"`
 	VacuumFailed error    `json:"-"`
 }

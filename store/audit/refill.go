@@ -23,8 +23,8 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// Refiller completes facts that were stored in a scope which lacks something of the one in force, in the role of the backfill. It loses
-// nothing that is stored: it writes pages that were read in a scope that shows both.
+// Refiller completes facts that were stored in a scope which lacks something of the one in force, in the role of the
+// backfill. It loses nothing that is stored: it writes pages that were read in a scope that shows both.
 type Refiller struct {
 	writer
 	store *store.Store
@@ -35,17 +35,20 @@ func NewRefiller(s *store.Store, leader *store.BackfillWriter) *Refiller {
 	return &Refiller{newWriter(s, leader.Leader), s}
 }
 
-// Refill replaces the facts of a page's range by those of the page, with what follows from them for the contracts concerned, and moves the
-// coverage of the range to the scope in which the page was read, which shows everything that the earlier scope and the one in force show.
+// Refill replaces the facts of a page's range by those of the page, with what follows from them for the contracts
+// concerned, and moves the coverage of the range to the scope in which the page was read, which shows everything that
+// the earlier scope and the one in force show.
 //
-// Ranges are refilled downwards without a gap: of a contract that becomes visible, the events that end it are stored before the
-// event that activates it, so that no contract is ever shown as active that is not.
+// Ranges are refilled downwards without a gap: of a contract that becomes visible, the events that end it are stored
+// before the event that activates it, so that no contract is ever shown as active that is not.
 //
-// All is done in one transaction, in which the writer of the updates waits. Errors: ErrNotLeader, or the database's; an error where the
-// page is not the upper end of what is stored in an earlier scope. After any error the outcome is unknown: ask EarlierScope again.
+// All is done in one transaction, in which the writer of the updates waits. Errors: ErrNotLeader, or the database's; an
+// error where the page is not the upper end of what is stored in an earlier scope. After any error the outcome is
+// unknown: ask EarlierScope again.
 func (r *Refiller) Refill(ctx context.Context, scope ledger.Scope, page ledger.Page) error {
 	if err := r.refill(ctx, scope, page); err != nil {
-		return fmt.Errorf("fill in offsets after %d up to %d in the scope in force: %w", page.From, page.To, session.Refused(err))
+		return fmt.Errorf("fill in offsets after %d up to %d in the scope in force: %w", page.From, page.To,
+			session.Refused(err))
 	}
 	return nil
 }
@@ -93,20 +96,23 @@ func (r *Refiller) refill(ctx context.Context, scope ledger.Scope, page ledger.P
 		}
 		returned, err := writing.ReturnToScope(ctx, tx, r.term.Partitions, int64(page.From))
 		if err == nil && returned {
-			err = writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(page.From)-1, int64(page.From), writing.ScopeChanged)
+			err = writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(page.From)-1, int64(page.From),
+				writing.ScopeChanged)
 		}
 		if err != nil || len(different) == 0 {
 			return err
 		}
-		return r.reseal(ctx, tx, findings.SealedUpdates, int64(page.From), int64(page.To), writing.FilledIn, func(found func(findings.Difference) error) error {
-			return r.stored.compare(ctx, tx, page, found)
-		})
+		return r.reseal(ctx, tx, findings.SealedUpdates, int64(page.From), int64(page.To), writing.FilledIn,
+			func(found func(findings.Difference) error) error {
+				return r.stored.compare(ctx, tx, page, found)
+			})
 	})
 }
 
-// refuseElsewhere refuses a page that is not the upper end of what is stored in an earlier scope, and one that was read in another scope than
-// that range needs.
-func (r *Refiller) refuseElsewhere(ctx context.Context, tx pgx.Tx, scope ledger.Scope, page ledger.Page) (held.Extent, error) {
+// refuseElsewhere refuses a page that is not the upper end of what is stored in an earlier scope, and one that was read
+// in another scope than that range needs.
+func (r *Refiller) refuseElsewhere(ctx context.Context, tx pgx.Tx, scope ledger.Scope,
+	page ledger.Page) (held.Extent, error) {
 	extent, err := held.Read(ctx, r.stored.db, tx)
 	if err != nil {
 		return extent, err
@@ -115,7 +121,8 @@ func (r *Refiller) refuseElsewhere(ctx context.Context, tx pgx.Tx, scope ledger.
 	switch {
 	case err != nil:
 	case last == nil || last.Snapshot || last.To != page.To || last.From > page.From:
-		err = fmt.Errorf("offsets after %d up to %d are not the end of what is stored in an earlier scope", page.From, page.To)
+		err = fmt.Errorf("offsets after %d up to %d are not the end of what is stored in an earlier scope", page.From,
+			page.To)
 	case last.Scope.Hash() != scope.Hash():
 		err = fmt.Errorf("they were read in scope %s, and the scope was changed meanwhile: try again", scope.Canonical())
 	}
@@ -131,10 +138,12 @@ func (r *Refiller) lastEarlier(ctx context.Context, tx pgx.Tx) (*ledger.EarlierR
 	return &earlier[len(earlier)-1], nil
 }
 
-// replace writes the offsets of the page that differ again, and makes right what follows from them. What follows is known by computing
-// it before and after: rows that are the same are not touched. move moves the coverage, from which it follows too.
+// replace writes the offsets of the page that differ again, and makes right what follows from them. What follows is
+// known by computing it before and after: rows that are the same are not touched. move moves the coverage, from which
+// it follows too.
 func (r *Refiller) replace(
-	ctx context.Context, tx pgx.Tx, wanted *names.Wanted, page ledger.Page, different map[ledger.Offset]bool, watermark int64, move func() error,
+	ctx context.Context, tx pgx.Tx, wanted *names.Wanted, page ledger.Page, different map[ledger.Offset]bool,
+	watermark int64, move func() error,
 ) error {
 	if err := r.stored.db.Queries.DerivePlainly(ctx, tx); err != nil {
 		return fmt.Errorf("have contracts looked up by index: %w", err)
@@ -184,7 +193,8 @@ func contractsAt(updates []ledger.Update, at map[ledger.Offset]bool) (all, creat
 
 // stepOf computes from the stored facts what was and is active of some contracts.
 func (r *Refiller) stepOf(ctx context.Context, tx pgx.Tx, contracts []string, watermark int64) (*active.Step, error) {
-	list, err := r.stored.db.Queries.StepEventsOf(ctx, tx, dbsqlc.StepEventsOfParams{ContractIds: contracts, UpTo: watermark})
+	list, err := r.stored.db.Queries.StepEventsOf(ctx, tx, dbsqlc.StepEventsOfParams{ContractIds: contracts,
+		UpTo: watermark})
 	if err != nil {
 		return nil, fmt.Errorf("read the events of %d contracts: %w", len(contracts), err)
 	}
@@ -209,11 +219,13 @@ func (r *Refiller) project(ctx context.Context, tx pgx.Tx, before, after *active
 	goneClosed, newClosed := changed(before.Lifetimes, after.Lifetimes, closedKey)
 	var opened dbsqlc.ActiveContractsRemoveParams
 	for _, k := range goneActive {
-		opened.ActivatedOffsets, opened.ActivatedNodeIds = append(opened.ActivatedOffsets, k.activated), append(opened.ActivatedNodeIds, k.nodeID)
+		opened.ActivatedOffsets, opened.ActivatedNodeIds = append(opened.ActivatedOffsets, k.activated),
+			append(opened.ActivatedNodeIds, k.nodeID)
 	}
 	var closed dbsqlc.LifetimesRemoveParams
 	for _, k := range goneClosed {
-		closed.DeactivatedOffsets, closed.ActivatedOffsets = append(closed.DeactivatedOffsets, k.ended), append(closed.ActivatedOffsets, k.activated)
+		closed.DeactivatedOffsets, closed.ActivatedOffsets = append(closed.DeactivatedOffsets, k.ended),
+			append(closed.ActivatedOffsets, k.activated)
 		closed.ActivatedNodeIds = append(closed.ActivatedNodeIds, k.nodeID)
 	}
 	return r.reproject(ctx, tx, opened, closed, newActive, newClosed)
@@ -230,10 +242,12 @@ func (r *Refiller) reproject(
 	if err := r.stored.db.Queries.LifetimesRemove(ctx, tx, closed); err != nil {
 		return fmt.Errorf("remove %d lifetimes: %w", len(closed.ActivatedOffsets), err)
 	}
-	return writing.CopyTables(ctx, tx, []rows.Table{rows.TableOf("lifetimes", newClosed), rows.TableOf("active_contracts", newActive)})
+	return writing.CopyTables(ctx, tx, []rows.Table{rows.TableOf("lifetimes", newClosed), rows.TableOf("active_contracts",
+		newActive)})
 }
 
-// changed returns the keys of the rows that are not, or not the same, afterwards, and the rows that were not, or not the same, before.
+// changed returns the keys of the rows that are not, or not the same, afterwards, and the rows that were not, or not
+// the same, before.
 func changed[R any](before, after []R, key func(*R) lifetimeKey) (gone []lifetimeKey, added []R) {
 	was := make(map[lifetimeKey]*R, len(before))
 	for i := range before {
@@ -250,11 +264,12 @@ func changed[R any](before, after []R, key func(*R) lifetimeKey) (gone []lifetim
 	return slices.Collect(maps.Keys(was)), added
 }
 
-// lookUp forgets the look-ups of contracts whose creation is stored now, and asks for those that events use and whose creation is
-// not stored, or not yet.
+// lookUp forgets the look-ups of contracts whose creation is stored now, and asks for those that events use and whose
+// creation is not stored, or not yet.
 func (r *Refiller) lookUp(ctx context.Context, tx pgx.Tx, created []string, after *active.Step) error {
 	q := r.stored.db.Queries
-	for i := range after.Activations { // a contract that left the scope was asked for when it ended: it is known now that it was active
+	// a contract that left the scope was asked for when it ended: it is known now that it was active
+	for i := range after.Activations {
 		created = append(created, after.Activations[i].ContractID)
 	}
 	for i := range after.Lifetimes {
@@ -265,7 +280,8 @@ func (r *Refiller) lookUp(ctx context.Context, tx pgx.Tx, created []string, afte
 	}
 	var wanted dbsqlc.LookupsWantKnownParams
 	want := func(contractID string, offset int64, nodeID int32) {
-		wanted.ContractIds, wanted.LedgerOffsets, wanted.NodeIds = append(wanted.ContractIds, contractID), append(wanted.LedgerOffsets, offset), append(wanted.NodeIds, nodeID)
+		wanted.ContractIds, wanted.LedgerOffsets, wanted.NodeIds = append(wanted.ContractIds, contractID),
+			append(wanted.LedgerOffsets, offset), append(wanted.NodeIds, nodeID)
 	}
 	for _, u := range after.References {
 		want(u.ContractID, u.Offset, u.NodeID)
@@ -286,10 +302,12 @@ func (r *Refiller) moveCoverage(ctx context.Context, tx pgx.Tx, scope ledger.Sco
 	q, hash, from, to := r.stored.db.Queries, scope.Hash(), int64(page.From), int64(page.To)
 	err := q.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: hash, Definition: scope.Canonical()})
 	if err == nil {
-		err = q.CoverageCut(ctx, tx, dbsqlc.CoverageCutParams{Stream: tables.StreamUpdates, Scope: hash, FromExclusive: from, ToInclusive: to})
+		err = q.CoverageCut(ctx, tx, dbsqlc.CoverageCutParams{Stream: tables.StreamUpdates, Scope: hash, FromExclusive: from,
+			ToInclusive: to})
 	}
 	if err == nil {
-		err = q.CoverageClose(ctx, tx, dbsqlc.CoverageCloseParams{Stream: tables.StreamUpdates, Scope: hash, FromExclusive: from, ToInclusive: to})
+		err = q.CoverageClose(ctx, tx, dbsqlc.CoverageCloseParams{Stream: tables.StreamUpdates, Scope: hash,
+			FromExclusive: from, ToInclusive: to})
 	}
 	if err != nil {
 		return fmt.Errorf("move the coverage: %w", err)

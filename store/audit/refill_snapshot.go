@@ -17,16 +17,19 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// RefillSnapshot makes the carried rows of the entries of a page, which begins after a number of entries of the carried snapshot, those of
-// the page, with what follows from them: where these contracts are active. The last page says in which scope the snapshot was read.
-// It comes after all updates above the snapshot are complete for the scope in force, so that what ended a contract is known. A page may come
-// again; a run that ended begins with the first one.
+// RefillSnapshot makes the carried rows of the entries of a page, which begins after a number of entries of the carried
+// snapshot, those of the page, with what follows from them: where these contracts are active. The last page says in
+// which scope the snapshot was read. It comes after all updates above the snapshot are complete for the scope in force,
+// so that what ended a contract is known. A page may come again; a run that ended begins with the first one.
 //
 // Each page is one transaction, in which the writer of the updates waits. Errors are as those of Refill.
-func (r *Refiller) RefillSnapshot(ctx context.Context, scope ledger.Scope, at ledger.Offset, before int64, page ledger.SnapshotPage) error {
-	p := carriedPage{progress: ledger.SnapshotProgress{At: at, Entries: before}, entries: r.term.Redacted.Entries(page.Entries)}
+func (r *Refiller) RefillSnapshot(ctx context.Context, scope ledger.Scope, at ledger.Offset, before int64,
+	page ledger.SnapshotPage) error {
+	p := carriedPage{progress: ledger.SnapshotProgress{At: at, Entries: before},
+		entries: r.term.Redacted.Entries(page.Entries)}
 	if err := r.refillSnapshot(ctx, scope, &p, page.Last); err != nil {
-		return fmt.Errorf("read entries %d to %d of the snapshot at offset %d again, in the scope in force: %w", before+1, p.end(), at, session.Refused(err))
+		return fmt.Errorf("read entries %d to %d of the snapshot at offset %d again, in the scope in force: %w", before+1,
+			p.end(), at, session.Refused(err))
 	}
 	return nil
 }
@@ -86,7 +89,8 @@ func (r *Refiller) carriedEnds(ctx context.Context, tx pgx.Tx, list []rows.Activ
 	}
 	var asked dbsqlc.CarriedEndsParams
 	for i := range list {
-		asked.ContractIds, asked.SynchronizerRefs = append(asked.ContractIds, list[i].ContractID), append(asked.SynchronizerRefs, list[i].SynchronizerRef)
+		asked.ContractIds, asked.SynchronizerRefs = append(asked.ContractIds, list[i].ContractID),
+			append(asked.SynchronizerRefs, list[i].SynchronizerRef)
 	}
 	ends, err := q.CarriedEnds(ctx, tx, asked)
 	if err != nil {
@@ -95,8 +99,8 @@ func (r *Refiller) carriedEnds(ctx context.Context, tx pgx.Tx, list []rows.Activ
 	return ends, nil
 }
 
-// projectCarried writes again where carried contracts are, or were, active. before has the offsets at which they ended so far: a contract
-// whose views had left the scope may be back with the views that it has now.
+// projectCarried writes again where carried contracts are, or were, active. before has the offsets at which they ended
+// so far: a contract whose views had left the scope may be back with the views that it has now.
 func (r *Refiller) projectCarried(ctx context.Context, tx pgx.Tx, list []rows.ActiveContract, before []int64) error {
 	ends, err := r.carriedEnds(ctx, tx, list)
 	if err != nil {
@@ -108,7 +112,8 @@ func (r *Refiller) projectCarried(ctx context.Context, tx pgx.Tx, list []rows.Ac
 	var closedAt []int64
 	for i, ended := range ends {
 		a := &list[i]
-		places.ActivatedOffsets, places.ActivatedNodeIds = append(places.ActivatedOffsets, a.ActivatedOffset), append(places.ActivatedNodeIds, a.ActivatedNodeID)
+		places.ActivatedOffsets, places.ActivatedNodeIds = append(places.ActivatedOffsets, a.ActivatedOffset),
+			append(places.ActivatedNodeIds, a.ActivatedNodeID)
 		if ended == 0 {
 			open = append(open, *a)
 		} else {
@@ -118,7 +123,8 @@ func (r *Refiller) projectCarried(ctx context.Context, tx pgx.Tx, list []rows.Ac
 	if err := r.term.Partitions.Ensure(ctx, "lifetimes", slices.Values(closedAt)); err != nil {
 		return err
 	}
-	gone := dbsqlc.LifetimesRemoveParams{ActivatedOffsets: places.ActivatedOffsets, ActivatedNodeIds: places.ActivatedNodeIds, DeactivatedOffsets: before}
+	gone := dbsqlc.LifetimesRemoveParams{ActivatedOffsets: places.ActivatedOffsets,
+		ActivatedNodeIds: places.ActivatedNodeIds, DeactivatedOffsets: before}
 	return r.reproject(ctx, tx, places, gone, open, closed)
 }
 

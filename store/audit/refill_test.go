@@ -32,7 +32,8 @@ func (d *testDB) refill(s *opened, read func(r *Refiller, scope ledger.Scope) er
 	require.NoError(d.T, read(NewRefiller(s.Store, leader), earlier[0].Scope))
 }
 
-// Contracts that left the scope and are back are not asked for any more, and readers are told where they ended meanwhile.
+// Contracts that left the scope and are back are not asked for any more, and readers are told where they ended
+// meanwhile.
 func TestWhatIsBackInTheScope(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -15,8 +15,8 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// renderedJSON writes a value as a server may that writes it anew: members in another order, with one that is null, and numbers in texts with
-// another digit.
+// renderedJSON writes a value as a server may that writes it anew: members in another order, with one that is null, and
+// numbers in texts with another digit.
 func renderedJSON(value ledger.JSON, r *rand.Rand) ledger.JSON {
 	var any any
 	if value == nil || json.Unmarshal(value, &any) != nil || strings.Contains(string(value), `\u`) {
@@ -143,7 +143,8 @@ func changedField(value *ledger.JSON) bool {
 	return err == nil
 }
 
-// However a participant renders what it stores: only what it changes is a difference, always, and so is what is changed of what is stored.
+// However a participant renders what it stores: only what it changes is a difference, always, and so is what is changed
+// of what is stored.
 func TestRenderingsAndChanges(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -12,16 +12,16 @@ import (
 	"ledgerindexer/store/internal/session"
 )
 
-// Repairer writes damaged rows again. It has a role of its own, so that there is one at a time, and works beside the leaders of the streams:
-// during its transactions theirs wait, and fail and are tried again after 30 s.
+// Repairer writes damaged rows again. It has a role of its own, so that there is one at a time, and works beside the
+// leaders of the streams: during its transactions theirs wait, and fail and are tried again after 30 s.
 type Repairer struct {
 	*store.Leader
 	writer
 }
 
-// rolesThatRemember are all roles whose leaders remember numbers of the dictionaries. They are kept from writing before the
-// dictionaries are locked, because a leader holds its own role while it waits for them; RoleBackfill first, because its leader
-// holds it while it waits for that of the updates.
+// rolesThatRemember are all roles whose leaders remember numbers of the dictionaries. They are kept from writing before
+// the dictionaries are locked, because a leader holds its own role while it waits for them; RoleBackfill first, because
+// its leader holds it while it waits for that of the updates.
 var rolesThatRemember = []session.Role{session.RoleBackfill, session.RoleUpdates, session.RoleTransactions}
 
 // LeadRepair tries once to take the role of repairing. ok is false where another process has it.
@@ -44,8 +44,8 @@ func (r *Repairer) repair(ctx context.Context, roles []session.Role, fn func(con
 	})
 }
 
-// addNames gives numbers to names and lists of parties that have none: the dictionary lost them with their copies, or what they are of
-// was never stored. Where any was added the terms of the leaders end, because they remember.
+// addNames gives numbers to names and lists of parties that have none: the dictionary lost them with their copies, or
+// what they are of was never stored. Where any was added the terms of the leaders end, because they remember.
 func (r *Repairer) addNames(ctx context.Context, tx pgx.Tx, wanted *names.Wanted) error {
 	if err := r.stored.db.Queries.DictionariesLock(ctx, tx); err != nil {
 		return fmt.Errorf("lock the dictionaries: %w", err)

@@ -16,14 +16,17 @@ import (
 )
 
 // RepairCarried makes the carried rows of entries those that writing the entries makes, in one transaction, and adds
-// names that the dictionaries lack, as RepairUpdates does. The arguments are those of CompareCarried. The active set, and what
-// else follows from carried rows, stay as they are.
+// names that the dictionaries lack, as RepairUpdates does. The arguments are those of CompareCarried. The active set,
+// and what else follows from carried rows, stay as they are.
 //
 // Pages are to be repaired in their order: a creation event that is stored as an active entry's is left to that entry.
-func (r *Repairer) RepairCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry) error {
-	page := carriedPage{progress: ledger.SnapshotProgress{At: at, Entries: before}, entries: r.term.Redacted.Entries(entries)}
+func (r *Repairer) RepairCarried(ctx context.Context, at ledger.Offset, before int64,
+	entries []ledger.ContractEntry) error {
+	page := carriedPage{progress: ledger.SnapshotProgress{At: at, Entries: before},
+		entries: r.term.Redacted.Entries(entries)}
 	if err := r.repairCarried(ctx, &page); err != nil {
-		return fmt.Errorf("repair entries %d to %d of the snapshot at offset %d: %w", before+1, page.end(), at, session.Refused(err))
+		return fmt.Errorf("repair entries %d to %d of the snapshot at offset %d: %w", before+1, page.end(), at,
+			session.Refused(err))
 	}
 	return nil
 }
@@ -80,21 +83,22 @@ func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []str
 		dropped.Offsets = append(dropped.Offsets, key.offset)
 		dropped.Numbers = append(dropped.Numbers, key.number)
 	}
-	err := r.repair(ctx, []session.Role{session.RoleBackfill, session.RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
-		if err := r.stored.refuseReplaced(ctx, tx, at); err != nil {
-			return err
-		}
-		if err := r.stored.db.Queries.CarriedDrop(ctx, tx, dropped); err != nil {
-			return fmt.Errorf("remove the rows: %w", err)
-		}
-		if err := r.stored.db.Queries.CarriedViewsDropOrphans(ctx, tx); err != nil {
-			return fmt.Errorf("remove interface views of no event: %w", err)
-		}
-		if _, err := tx.Exec(ctx, carriedExactPayloads.Delete(carriedExactPayloads.Orphan)); err != nil {
-			return fmt.Errorf("remove exact values of no event: %w", err)
-		}
-		return r.repaired(ctx, tx, findings.SealedSnapshot, 0, int64(at), writing.Repaired)
-	})
+	err := r.repair(ctx, []session.Role{session.RoleBackfill, session.RoleUpdates},
+		func(ctx context.Context, tx pgx.Tx) error {
+			if err := r.stored.refuseReplaced(ctx, tx, at); err != nil {
+				return err
+			}
+			if err := r.stored.db.Queries.CarriedDrop(ctx, tx, dropped); err != nil {
+				return fmt.Errorf("remove the rows: %w", err)
+			}
+			if err := r.stored.db.Queries.CarriedViewsDropOrphans(ctx, tx); err != nil {
+				return fmt.Errorf("remove interface views of no event: %w", err)
+			}
+			if _, err := tx.Exec(ctx, carriedExactPayloads.Delete(carriedExactPayloads.Orphan)); err != nil {
+				return fmt.Errorf("remove exact values of no event: %w", err)
+			}
+			return r.repaired(ctx, tx, findings.SealedSnapshot, 0, int64(at), writing.Repaired)
+		})
 	if err != nil {
 		return fmt.Errorf("drop %d carried rows of the snapshot at offset %d: %w", len(keys), at, err)
 	}

@@ -13,8 +13,9 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// RepairCopies makes each table that is kept twice and its copy alike, in one transaction: rows without their digests go, and what one
-// of the two lacks is copied from the other. Where something was wrong, the leaders begin a new term, because they remember.
+// RepairCopies makes each table that is kept twice and its copy alike, in one transaction: rows without their digests
+// go, and what one of the two lacks is copied from the other. Where something was wrong, the leaders begin a new term,
+// because they remember.
 //
 // Errors: that of CompareCopies where nothing says what is right; then nothing is written.
 func (r *Repairer) RepairCopies(ctx context.Context) error {
@@ -65,7 +66,8 @@ func repairCopy(ctx context.Context, tx pgx.Tx, table *tables.Table, columns []c
 		same = append(same, fmt.Sprintf("y.%[1]s = x.%[1]s", c))
 	}
 	add := func(to, from string, isCopy bool) string {
-		return fmt.Sprintf("INSERT INTO %s (%s, is_copy) SELECT %s, %t FROM %s x WHERE NOT EXISTS (SELECT FROM %[1]s y WHERE %[6]s)",
+		return fmt.Sprintf("INSERT INTO %s (%s, is_copy) SELECT %s, %t FROM %s x WHERE NOT EXISTS (SELECT FROM %[1]s y "+
+			"WHERE %[6]s)",
 			to, strings.Join(names, ", "), strings.Join(values, ", "), isCopy, from, strings.Join(same, " AND "))
 	}
 	for _, statement := range []string{

@@ -12,11 +12,12 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// RepairCoverage lowers the watermark to the ledger's end, nil where that is not known. Holes stay: writing their updates closes them.
-// No facts are removed. If the watermark was lowered, the leaders of the updates and of the backfill begin a new term.
+// RepairCoverage lowers the watermark to the ledger's end, nil where that is not known. Holes stay: writing their
+// updates closes them. No facts are removed. If the watermark was lowered, the leaders of the updates and of the
+// backfill begin a new term.
 //
-// A ledger that ends before indexing began, and one that ends before updates that are stored, are *ledger.Problem, and so is what
-// CompareCoverage finds lost.
+// A ledger that ends before indexing began, and one that ends before updates that are stored, are *ledger.Problem, and
+// so is what CompareCoverage finds lost.
 func (r *Repairer) RepairCoverage(ctx context.Context, end *ledger.Offset) error {
 	roles := []session.Role{session.RoleBackfill, session.RoleUpdates}
 	err := r.repair(ctx, roles, func(ctx context.Context, tx pgx.Tx) error {
@@ -35,7 +36,8 @@ func (r *Repairer) RepairCoverage(ctx context.Context, end *ledger.Offset) error
 	return nil
 }
 
-// lowerWatermark puts the watermark at the ledger's end, unless updates are stored beyond it: then it is the ledger that is another one.
+// lowerWatermark puts the watermark at the ledger's end, unless updates are stored beyond it: then it is the ledger
+// that is another one.
 func (r *Repairer) lowerWatermark(ctx context.Context, tx pgx.Tx, watermark, end ledger.Offset) error {
 	q := r.stored.db.Queries
 	last, err := q.LastUpdateWithin(ctx, tx, dbsqlc.LastUpdateWithinParams{After: int64(end), UpTo: int64(watermark)})
@@ -44,9 +46,12 @@ func (r *Repairer) lowerWatermark(ctx context.Context, tx pgx.Tx, watermark, end
 	}
 	if last > 0 {
 		return &ledger.Problem{
-			What: fmt.Sprintf("the ledger ends at offset %d, and database %s holds updates up to offset %d", end, r.stored.db.Address(), last),
-			Do: fmt.Sprintf("check --ledger-url: a replica that lags behind ends too early; if the participant was restored from an older backup, "+
-				"and that is to stay, run `indexer reanchor`, or of a network `indexer reset --network --to-offset %d --apply`", end),
+			What: fmt.Sprintf("the ledger ends at offset %d, and database %s holds updates up to offset %d", end,
+				r.stored.db.Address(), last),
+			Do: fmt.Sprintf("check --ledger-url: a replica that lags behind ends too early; if the participant was restored "+
+				"from an older backup, "+
+				"and that is to stay, run `indexer reanchor`, or of a network `indexer reset --network --to-offset %d --apply`",
+				end),
 		}
 	}
 	if _, err := q.ResetCoverage(ctx, tx, int64(end)); err != nil {

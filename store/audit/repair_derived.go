@@ -17,52 +17,55 @@ import (
 )
 
 // RepairDerived makes what follows from the facts follow from them, and removes what belongs nowhere: all that
-// CompareDerived compares. Rows that are right are not touched. An update that is missing beside its events, and a name that
-// rows refer to, can't be made right here: writing the updates again does that, and until then they stay. step, if not nil, is called with what is done next.
+// CompareDerived compares. Rows that are right are not touched. An update that is missing beside its events, and a name
+// that rows refer to, can't be made right here: writing the updates again does that, and until then they stay. step, if
+// not nil, is called with what is done next.
 //
-// It is one transaction, in which everything is computed again: it takes about as long as comparing does, and the writer
-// of the updates waits meanwhile, or fails and tries again.
+// It is one transaction, in which everything is computed again: it takes about as long as comparing does, and the
+// writer of the updates waits meanwhile, or fails and tries again.
 func (r *Repairer) RepairDerived(ctx context.Context, step func(what string)) error {
 	if err := inTurn(ctx, []part{{"partitions of lifetimes", r.ensureLifetimes}}, step); err != nil {
 		return fmt.Errorf("repair what follows from the facts: %w", err)
 	}
-	err := r.repair(ctx, []session.Role{session.RoleBackfill, session.RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
-		h, err := r.stored.basis(ctx, tx)
-		if err != nil || !h.Started {
-			return err
-		}
-		if _, err := tx.Exec(ctx, "SET LOCAL work_mem = '"+derivedMemory+"'"); err != nil {
-			return fmt.Errorf("set the memory for sorting: %w", err)
-		}
-		f, err := r.stored.newFollowing(ctx, tx, tables.Projections, h.arguments(), nil)
-		if err != nil {
-			return err
-		}
-		d := derivation{tx, h}
-		parts := []part{{"facts outside of coverage", d.outside}}
-		for _, group := range tables.BySource(tables.Projections) {
-			parts = append(parts, part{what(group), func(ctx context.Context) error {
-				if group[0].Name == "reader_lists" { // a grant adds some, and what it has not committed would be removed as too much
-					if err := names.Turn(ctx, tx); err != nil {
-						return err
+	err := r.repair(ctx, []session.Role{session.RoleBackfill, session.RoleUpdates},
+		func(ctx context.Context, tx pgx.Tx) error {
+			h, err := r.stored.basis(ctx, tx)
+			if err != nil || !h.Started {
+				return err
+			}
+			if _, err := tx.Exec(ctx, "SET LOCAL work_mem = '"+derivedMemory+"'"); err != nil {
+				return fmt.Errorf("set the memory for sorting: %w", err)
+			}
+			f, err := r.stored.newFollowing(ctx, tx, tables.Projections, h.arguments(), nil)
+			if err != nil {
+				return err
+			}
+			d := derivation{tx, h}
+			parts := []part{{"facts outside of coverage", d.outside}}
+			for _, group := range tables.BySource(tables.Projections) {
+				parts = append(parts, part{what(group), func(ctx context.Context) error {
+					// a grant adds some, and what it has not committed would be removed as too much
+					if group[0].Name == "reader_lists" {
+						if err := names.Turn(ctx, tx); err != nil {
+							return err
+						}
 					}
-				}
-				return f.repair(ctx, group)
-			}})
-		}
-		if err := inTurn(ctx, append(parts, part{"exact values without their row", d.orphans}), step); err != nil {
-			return err
-		}
-		return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, 0, int64(h.Watermark), writing.Repaired)
-	})
+					return f.repair(ctx, group)
+				}})
+			}
+			if err := inTurn(ctx, append(parts, part{"exact values without their row", d.orphans}), step); err != nil {
+				return err
+			}
+			return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, 0, int64(h.Watermark), writing.Repaired)
+		})
 	if err != nil {
 		return fmt.Errorf("repair what follows from the facts: %w", err)
 	}
 	return nil
 }
 
-// ensureLifetimes attaches the partitions that rows of lifetimes may need. One offset of each of the smallest partitions
-// stands for the others there: partitions begin and end where those do.
+// ensureLifetimes attaches the partitions that rows of lifetimes may need. One offset of each of the smallest
+// partitions stands for the others there: partitions begin and end where those do.
 func (r *Repairer) ensureLifetimes(ctx context.Context) error {
 	var events []string
 	for _, table := range tables.In(tables.Facts) {
@@ -85,8 +88,9 @@ type derivation struct {
 	basis *basis
 }
 
-// outside removes what belongs nowhere. One snapshot is shown, so carried rows are of that; of two that would be the same row then
-// the one stays that is already. Those of another snapshot that is recorded, and that is not known any more to wait, go.
+// outside removes what belongs nowhere. One snapshot is shown, so carried rows are of that; of two that would be the
+// same row then the one stays that is already. Those of another snapshot that is recorded, and that is not known any
+// more to wait, go.
 func (d *derivation) outside(ctx context.Context) error {
 	if err := d.remove(ctx, d.basis.nowhere()); err != nil {
 		return err
@@ -104,7 +108,8 @@ func (d *derivation) outside(ctx context.Context) error {
 			}
 		}
 		for _, sql := range []string{
-			fmt.Sprintf("DELETE FROM %s s WHERE %s AND (EXISTS (SELECT FROM %[1]s r WHERE r.%[3]s = $1 AND %[4]s)\n    OR s.%[3]s IN (SELECT o.snapshot_offset FROM snapshots o))", table.Name, wrong, column, strings.Join(same, " AND ")),
+			fmt.Sprintf("DELETE FROM %s s WHERE %s AND (EXISTS (SELECT FROM %[1]s r WHERE r.%[3]s = $1 AND %[4]s)\n    OR "+
+				"s.%[3]s IN (SELECT o.snapshot_offset FROM snapshots o))", table.Name, wrong, column, strings.Join(same, " AND ")),
 			fmt.Sprintf("UPDATE %s s SET %s = $1 WHERE %s", table.Name, column, wrong),
 		} {
 			if _, err := d.tx.Exec(ctx, sql, int64(d.basis.ProjectedFrom)); err != nil {
@@ -115,7 +120,8 @@ func (d *derivation) outside(ctx context.Context) error {
 	return nil
 }
 
-// orphans removes exact values that belong nowhere, which is known last: what they belong to may just have moved or gone.
+// orphans removes exact values that belong nowhere, which is known last: what they belong to may just have moved or
+// gone.
 func (d *derivation) orphans(ctx context.Context) error { return d.remove(ctx, d.basis.orphans()) }
 
 func (d *derivation) remove(ctx context.Context, list []strays) error {

@@ -46,7 +46,8 @@ func TestAHoleAloneEndsNoTerm(t *testing.T) {
 	require.Equal(t, before, state())
 }
 
-// One stray row that seems to come from a snapshot makes no snapshot, and no known active set, where indexing began without.
+// One stray row that seems to come from a snapshot makes no snapshot, and no known active set, where indexing began
+// without.
 func TestAStrayCarriedRowIsNoSnapshot(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -23,9 +23,9 @@ func (r *Repairer) History() *store.TransactionsWriter {
 	return &store.TransactionsWriter{Leader: r.Leader}
 }
 
-// RestartTransactions begins a generation of the transaction history whatever is stored of it: what is wrong goes with the generation that is
-// shown, when the new one takes its place. Rows are removed that would be in the way. Records that can't be derived again are copied into it as they
-// are.
+// RestartTransactions begins a generation of the transaction history whatever is stored of it: what is wrong goes with
+// the generation that is shown, when the new one takes its place. Rows are removed that would be in the way. Records
+// that can't be derived again are copied into it as they are.
 //
 // Errors: a *ledger.Problem if some of these are lost.
 func (r *Repairer) RestartTransactions(ctx context.Context) error {
@@ -54,13 +54,15 @@ func (r *Repairer) RestartTransactions(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		carried, err := q.RecordsCount(ctx, tx, dbsqlc.RecordsCountParams{FromExclusive: next.ReadAfter, ToInclusive: next.LastSeq})
+		carried, err := q.RecordsCount(ctx, tx, dbsqlc.RecordsCountParams{FromExclusive: next.ReadAfter,
+			ToInclusive: next.LastSeq})
 		if err != nil {
 			return fmt.Errorf("count the records that were carried: %w", err)
 		}
 		if carried != next.Records() {
 			return &ledger.Problem{
-				What: fmt.Sprintf("%d of the first %d records of the transaction history in database %s are lost, and the updates that they follow from were pruned",
+				What: fmt.Sprintf("%d of the first %d records of the transaction history in database %s are lost, and the "+
+					"updates that they follow from were pruned",
 					next.Records()-carried, next.Records(), r.stored.db.Address()),
 				Do: "restore a backup of the database",
 			}

@@ -70,7 +70,8 @@ func TestWhoSealsBeginsAgainAfterAnyRepair(t *testing.T) {
 	require.Empty(t, h.damaged(h.l.store))
 }
 
-// A repair's time is when it had its turn, and not when it began to wait: what was sealed meanwhile waits to be compared again.
+// A repair's time is when it had its turn, and not when it began to wait: what was sealed meanwhile waits to be
+// compared again.
 func TestARepairIsLaterThanWhatItWaitedFor(t *testing.T) {
 	t.Parallel()
 	d, l, page := sealedUpdates(t)
@@ -88,7 +89,8 @@ func TestARepairIsLaterThanWhatItWaitedFor(t *testing.T) {
 	require.Equal(t, &findings.Window{From: 0, To: 10, Full: true, Again: true}, w)
 }
 
-// A repair waits for a grant that is under way before it looks what readers may see. Else it would remove what that adds.
+// A repair waits for a grant that is under way before it looks what readers may see. Else it would remove what that
+// adds.
 func TestARepairWaitsForAGrant(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -136,8 +138,9 @@ func TestWritersDoNotPassByARepair(t *testing.T) {
 	require.Equal(t, "repair", <-order)
 }
 
-// Of two writes in turn the later one opens no transaction before the earlier one has: a repair that queues then would wait for it, and
-// the earlier one, that it waits for itself, for the repair. So repairs pass before and between them, and both are stored.
+// Of two writes in turn the later one opens no transaction before the earlier one has: a repair that queues then would
+// wait for it, and the earlier one, that it waits for itself, for the repair. So repairs pass before and between them,
+// and both are stored.
 func TestARepairPassesWritesInTurn(t *testing.T) {
 	t.Parallel()
 	type write func(turn store.CommitOrder) error
@@ -232,8 +235,8 @@ func impatient(t *testing.T, term *leadership.Term) {
 	term.Pool = pool
 }
 
-// A repair that has lost its lock, because it is paused or was cut off, holds nobody up: neither a writer nor a new leader.
-// One that has its lock is waited for.
+// A repair that has lost its lock, because it is paused or was cut off, holds nobody up: neither a writer nor a new
+// leader. One that has its lock is waited for.
 func TestAnAbandonedRepairIsEnded(t *testing.T) {
 	t.Parallel()
 	for name, role := range map[string]store.Role{"a writer": store.RoleUpdates, "a new leader": store.RoleBackfill} {

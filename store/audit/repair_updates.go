@@ -19,9 +19,9 @@ import (
 )
 
 // RepairUpdates makes the facts of the offsets after page.From up to page.To those that the ledger shows: the page. The
-// offsets at which anything differs are written again, in every fact table. Names that the dictionaries lack are added, and then
-// leaders begin a new term. The range is covered afterwards. Projections,
-// and what else follows from facts, stay as they are.
+// offsets at which anything differs are written again, in every fact table. Names that the dictionaries lack are added,
+// and then leaders begin a new term. The range is covered afterwards. Projections, and what else follows from facts,
+// stay as they are.
 //
 // All is done in one transaction, except that partitions which are missing are attached before. A range beyond the
 // watermark or below the history floor is an error: nothing is written that readers do not see, or that is not claimed.
@@ -63,7 +63,8 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 			return err
 		}
 		err = r.stored.db.Queries.CoverageClose(ctx, tx, dbsqlc.CoverageCloseParams{
-			Stream: tables.StreamUpdates, Scope: cmp.Or(page.Scope, scope.Hash()), FromExclusive: int64(page.From), ToInclusive: int64(page.To),
+			Stream: tables.StreamUpdates, Scope: cmp.Or(page.Scope, scope.Hash()), FromExclusive: int64(page.From),
+			ToInclusive: int64(page.To),
 		})
 		if err != nil {
 			return fmt.Errorf("close the coverage: %w", err)
@@ -71,9 +72,10 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 		if err := writing.ForgetLifetimes(ctx, tx, int64(page.From)); err != nil {
 			return err
 		}
-		return r.reseal(ctx, tx, findings.SealedUpdates, int64(page.From), int64(page.To), writing.Repaired, func(found func(findings.Difference) error) error {
-			return r.stored.compare(ctx, tx, page, found)
-		})
+		return r.reseal(ctx, tx, findings.SealedUpdates, int64(page.From), int64(page.To), writing.Repaired,
+			func(found func(findings.Difference) error) error {
+				return r.stored.compare(ctx, tx, page, found)
+			})
 	})
 }
 
@@ -91,13 +93,14 @@ func (r *Repairer) refuseOutside(ctx context.Context, tx pgx.Tx, from, to ledger
 		return err
 	}
 	if !extent.Started || from < extent.HistoryFloor || to > extent.Watermark {
-		return fmt.Errorf("events are claimed to be complete after offset %d up to %d only: repair the coverage first", extent.HistoryFloor, extent.Watermark)
+		return fmt.Errorf("events are claimed to be complete after offset %d up to %d only: repair the coverage first",
+			extent.HistoryFloor, extent.Watermark)
 	}
 	return nil
 }
 
-// repairPartitions attaches the partitions that the updates' rows need. If any is missing, the leaders begin a new term: they remember
-// one that was dropped.
+// repairPartitions attaches the partitions that the updates' rows need. If any is missing, the leaders begin a new
+// term: they remember one that was dropped.
 func (r *Repairer) repairPartitions(ctx context.Context, updates []ledger.Update) error {
 	before, err := r.stored.db.Queries.PartitionList(ctx, r.term.Pool)
 	if err != nil {
@@ -126,7 +129,8 @@ func (r *Repairer) refuseOtherScope(ctx context.Context, tx pgx.Tx, page ledger.
 		Stream: tables.StreamUpdates, Scope: scope, FromExclusive: int64(page.From), ToInclusive: int64(page.To),
 	})
 	if err == nil && other != "" {
-		err = fmt.Errorf("the page was read in scope %s, and some of its range is stored in scope %s meanwhile: try again", scope, other)
+		err = fmt.Errorf("the page was read in scope %s, and some of its range is stored in scope %s meanwhile: try again",
+			scope, other)
 	}
 	return err
 }
@@ -142,7 +146,8 @@ func (w *writer) differing(ctx context.Context, tx pgx.Tx, page ledger.Page) (ma
 	})
 }
 
-func (w *writer) rewrite(ctx context.Context, tx pgx.Tx, wanted *names.Wanted, page ledger.Page, different map[ledger.Offset]bool) error {
+func (w *writer) rewrite(ctx context.Context, tx pgx.Tx, wanted *names.Wanted, page ledger.Page,
+	different map[ledger.Offset]bool) error {
 	if len(different) == 0 {
 		return nil
 	}

@@ -162,8 +162,8 @@ func swapped(dictionary, ref string) string {
 	return fmt.Sprintf("UPDATE indexer.%[1]s SET %[2]s = -%[2]s WHERE %[2]s <= 2; UPDATE indexer.%[1]s SET %[2]s = 3 + %[2]s WHERE %[2]s < 0", dictionary, ref)
 }
 
-// Numbers mean again what the facts refer to, whichever way the dictionaries were altered, also where a page shows one of
-// two names only.
+// Numbers mean again what the facts refer to, whichever way the dictionaries were altered, also where a page shows one
+// of two names only.
 func TestRepairOfDictionaries(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -194,8 +194,8 @@ func TestRepairOfDictionaries(t *testing.T) {
 	require.Empty(t, r.different(r.page))
 }
 
-// A page that shows one of two swapped names, and at one offset only, is enough where something else that is stored bears
-// it out; and a fact that alone refers to the wrong name is what is repaired.
+// A page that shows one of two swapped names, and at one offset only, is enough where something else that is stored
+// bears it out; and a fact that alone refers to the wrong name is what is repaired.
 func TestRepairTellsFactsFromDictionaries(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -228,8 +228,8 @@ func TestRepairTellsFactsFromDictionaries(t *testing.T) {
 	}
 }
 
-// What stands in the place of other events, as in a ledger that was restored and went on differently, says nothing of the
-// dictionaries.
+// What stands in the place of other events, as in a ledger that was restored and went on differently, says nothing of
+// the dictionaries.
 func TestRepairOfAnotherHistory(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

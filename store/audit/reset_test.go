@@ -13,7 +13,8 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// shown is what analysts see, but for when things were written, and names that are kept although nothing has them any more.
+// shown is what analysts see, but for when things were written, and names that are kept although nothing has them any
+// more.
 func (i *itself) shown() map[string][]string {
 	i.T.Helper()
 	all := map[string][]string{}
@@ -67,7 +68,8 @@ func after(pages []ledger.Page, from ledger.Offset) (rest []ledger.Page) {
 	return rest
 }
 
-// Set back to any offset, a database is as one that was indexed just so far, and from there it continues to what it was.
+// Set back to any offset, a database is as one that was indexed just so far, and from there it continues to what it
+// was.
 func TestReset(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

@@ -18,8 +18,8 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// Sealer compares what a source shows with what is stored of it, and seals the result, as long as its leader leads. It is safe for concurrent
-// use.
+// Sealer compares what a source shows with what is stored of it, and seals the result, as long as its leader leads. It
+// is safe for concurrent use.
 type Sealer struct{ writer }
 
 // NewSealer returns the Sealer of a leader of the database.
@@ -28,22 +28,26 @@ func NewSealer(s *store.Store, leader *store.Leader) *Sealer { return &Sealer{ne
 // A repair, or a new leader, can make a transaction that reads in one snapshot begin again.
 const sealTries = 5
 
-// SealUpdates compares a page with what is stored of its range, and seals the range as one window with a digest of just the
-// rows that were compared. The page may replace a window with the same bounds, and must not overlap with another.
+// SealUpdates compares a page with what is stored of its range, and seals the range as one window with a digest of just
+// the rows that were compared. The page may replace a window with the same bounds, and must not overlap with another.
 //
-// Errors: store.ErrNotLeader, store.ErrWatermarkMoved where the page reaches beyond what is stored, or the database's. After any error
-// the outcome is unknown: ask NextWindow again.
+// Errors: store.ErrNotLeader, store.ErrWatermarkMoved where the page reaches beyond what is stored, or the database's.
+// After any error the outcome is unknown: ask NextWindow again.
 func (s *Sealer) SealUpdates(ctx context.Context, page ledger.Page) (findings.Comparison, error) {
-	return s.seal(ctx, findings.SealedUpdates, int64(page.From), int64(page.To), func(ctx context.Context, tx pgx.Tx, found func(findings.Difference) error) error {
+	return s.seal(ctx, findings.SealedUpdates, int64(page.From), int64(page.To), func(ctx context.Context, tx pgx.Tx,
+		found func(findings.Difference) error) error {
 		return s.stored.compare(ctx, tx, page, found)
 	})
 }
 
-// SealRecords is like SealUpdates, for records of the transaction history: those that its service shows after a seq, in its order. The error is
-// store.ErrPositionMoved where another generation is shown than that of the seq, or where updates from which records after it follow have been pruned.
-func (s *Sealer) SealRecords(ctx context.Context, after int64, records []ledger.Transaction) (findings.Comparison, error) {
+// SealRecords is like SealUpdates, for records of the transaction history: those that its service shows after a seq, in
+// its order. The error is store.ErrPositionMoved where another generation is shown than that of the seq, or where
+// updates from which records after it follow have been pruned.
+func (s *Sealer) SealRecords(ctx context.Context, after int64,
+	records []ledger.Transaction) (findings.Comparison, error) {
 	to := after + int64(len(records))
-	return s.seal(ctx, findings.SealedTransactions, after, to, func(ctx context.Context, tx pgx.Tx, found func(findings.Difference) error) error {
+	return s.seal(ctx, findings.SealedTransactions, after, to, func(ctx context.Context, tx pgx.Tx,
+		found func(findings.Difference) error) error {
 		derivable, err := s.stored.derivable(ctx, tx)
 		if err == nil && after < derivable {
 			err = session.ErrPositionMoved
@@ -56,7 +60,8 @@ func (s *Sealer) SealRecords(ctx context.Context, after int64, records []ledger.
 }
 
 func (s *Sealer) seal(
-	ctx context.Context, stream string, from, to int64, compare func(ctx context.Context, tx pgx.Tx, found func(findings.Difference) error) error,
+	ctx context.Context, stream string, from, to int64, compare func(ctx context.Context, tx pgx.Tx,
+		found func(findings.Difference) error) error,
 ) (c findings.Comparison, err error) {
 	err = s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		c = findings.Comparison{}
@@ -82,8 +87,9 @@ func unitOf(stream string) string {
 	return "offset"
 }
 
-// refuseGone refuses to seal what is not shown any more since the window was chosen: it was pruned, or read again into another generation.
-// No window could follow one that reaches beyond the floor, and what is stored of an older generation is nothing.
+// refuseGone refuses to seal what is not shown any more since the window was chosen: it was pruned, or read again into
+// another generation. No window could follow one that reaches beyond the floor, and what is stored of an older
+// generation is nothing.
 func (s *Stored) refuseGone(ctx context.Context, tx pgx.Tx, stream string, from, to int64) error {
 	switch stream {
 	case findings.SealedUpdates:
@@ -102,7 +108,8 @@ func (s *Stored) refuseGone(ctx context.Context, tx pgx.Tx, stream string, from,
 	return nil
 }
 
-// SnapshotRows returns a digest of all rows that the snapshot at an offset brought. Making it takes as long as reading them.
+// SnapshotRows returns a digest of all rows that the snapshot at an offset brought. Making it takes as long as reading
+// them.
 func (s *Stored) SnapshotRows(ctx context.Context, at ledger.Offset) (digest findings.RowsDigest, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		if digest.Repairs, err = s.lastRepair(ctx, tx); err != nil {
@@ -114,8 +121,8 @@ func (s *Stored) SnapshotRows(ctx context.Context, at ledger.Offset) (digest fin
 	return digest, err
 }
 
-// lastRepair returns a mark that changes with each repair of the updates or the carried snapshot, and when filled-in history replaces carried
-// rows.
+// lastRepair returns a mark that changes with each repair of the updates or the carried snapshot, and when filled-in
+// history replaces carried rows.
 func (s *Stored) lastRepair(ctx context.Context, tx pgx.Tx) (string, error) {
 	mark, err := s.db.Queries.LeadershipMark(ctx, tx, string(session.RoleUpdates))
 	if err != nil {
@@ -128,7 +135,8 @@ func (s *Stored) lastRepair(ctx context.Context, tx pgx.Tx) (string, error) {
 	return mark + " " + filled, nil
 }
 
-// holdSnapshot keeps history from being filled in until the transaction ends, and then returns the mark of the last repair.
+// holdSnapshot keeps history from being filled in until the transaction ends, and then returns the mark of the last
+// repair.
 func (w *writer) holdSnapshot(ctx context.Context, tx pgx.Tx) (string, error) {
 	if err := w.stored.db.Queries.FillHold(ctx, tx); err != nil {
 		return "", fmt.Errorf("keep history from being filled in: %w", err)
@@ -136,10 +144,11 @@ func (w *writer) holdSnapshot(ctx context.Context, tx pgx.Tx) (string, error) {
 	return w.stored.lastRepair(ctx, tx)
 }
 
-// SealSnapshot seals the rows that the snapshot at an offset brought, after they were compared. digest is what SnapshotRows
-// said before that: where something was repaired or filled in since, nothing is sealed and ok is false. Nothing else writes
-// these rows.
-func (s *Sealer) SealSnapshot(ctx context.Context, at ledger.Offset, digest findings.RowsDigest, c findings.Comparison) (ok bool, err error) {
+// SealSnapshot seals the rows that the snapshot at an offset brought, after they were compared. digest is what
+// SnapshotRows said before that: where something was repaired or filled in since, nothing is sealed and ok is false.
+// Nothing else writes these rows.
+func (s *Sealer) SealSnapshot(ctx context.Context, at ledger.Offset, digest findings.RowsDigest,
+	c findings.Comparison) (ok bool, err error) {
 	err = s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		repairs, err := s.holdSnapshot(ctx, tx)
 		if err != nil {
@@ -156,16 +165,17 @@ func (s *Sealer) SealSnapshot(ctx context.Context, at ledger.Offset, digest find
 	return ok, nil
 }
 
-// SealUnseen seals a window that can't be compared, so that it is noticed when it changes. why is findings.SealNotShown, or findings.SealPruned of
-// records and snapshots. What was found to be different before stays so. Errors are those of SealUpdates and
-// SealRecords.
+// SealUnseen seals a window that can't be compared, so that it is noticed when it changes. why is
+// findings.SealNotShown, or findings.SealPruned of records and snapshots. What was found to be different before stays
+// so. Errors are those of SealUpdates and SealRecords.
 func (s *Sealer) SealUnseen(ctx context.Context, stream string, from, to int64, why findings.SealResult) error {
 	err := s.sealDigest(ctx, stream, from, to, func(ctx context.Context, tx pgx.Tx, rows []byte) error {
 		if err := s.stored.refuseGone(ctx, tx, stream, from, to); err != nil {
 			return err
 		}
 		result, differences := why, int64(0)
-		before, err := s.stored.db.Queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream, FromExclusive: from, ToInclusive: to})
+		before, err := s.stored.db.Queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream,
+			FromExclusive: from, ToInclusive: to})
 		if err != nil {
 			return fmt.Errorf("read what was sealed: %w", err)
 		}
@@ -180,9 +190,10 @@ func (s *Sealer) SealUnseen(ctx context.Context, stream string, from, to int64, 
 	return nil
 }
 
-// sealDigest calls seal, in a transaction, with the digest of a window's rows. That of the snapshot is made before the transaction, which repairs
-// would wait for too long, and which would exceed its time.
-func (s *Sealer) sealDigest(ctx context.Context, stream string, from, to int64, seal func(ctx context.Context, tx pgx.Tx, rows []byte) error) (err error) {
+// sealDigest calls seal, in a transaction, with the digest of a window's rows. That of the snapshot is made before the
+// transaction, which repairs would wait for too long, and which would exceed its time.
+func (s *Sealer) sealDigest(ctx context.Context, stream string, from, to int64, seal func(ctx context.Context,
+	tx pgx.Tx, rows []byte) error) (err error) {
 	var snapshot findings.RowsDigest
 	if stream == findings.SealedSnapshot {
 		if snapshot, err = s.stored.SnapshotRows(ctx, ledger.Offset(to)); err != nil {
@@ -219,7 +230,8 @@ func (w *writer) sealing(ctx context.Context, fn func(context.Context, pgx.Tx) e
 }
 
 // sealCompared seals what was compared in this transaction.
-func (w *writer) sealCompared(ctx context.Context, tx pgx.Tx, stream string, from, to int64, c findings.Comparison) error {
+func (w *writer) sealCompared(ctx context.Context, tx pgx.Tx, stream string, from, to int64,
+	c findings.Comparison) error {
 	rows, err := w.stored.rowsDigest(ctx, tx, stream, from, to)
 	if err != nil {
 		return err
@@ -227,18 +239,21 @@ func (w *writer) sealCompared(ctx context.Context, tx pgx.Tx, stream string, fro
 	return w.sealRows(ctx, tx, stream, from, to, c.Result(), c.Differences, rows)
 }
 
-func (w *writer) sealRows(ctx context.Context, tx pgx.Tx, stream string, from, to int64, result findings.SealResult, differences int64, rows []byte) error {
+func (w *writer) sealRows(ctx context.Context, tx pgx.Tx, stream string, from, to int64, result findings.SealResult,
+	differences int64, rows []byte) error {
 	q := w.stored.db.Queries
 	now, err := q.VerificationClock(ctx, tx, dbsqlc.VerificationClockParams{Stream: stream, FromExclusive: from})
 	if err != nil {
 		return fmt.Errorf("ask for the time: %w", err)
 	}
 	window := dbsqlc.Verifications{
-		Stream: stream, FromExclusive: from, ToInclusive: to, VerifiedAt: now, Result: string(result), Differences: differences,
+		Stream: stream, FromExclusive: from, ToInclusive: to, VerifiedAt: now, Result: string(result),
+		Differences: differences,
 	}
 	err = q.VerificationSet(ctx, tx, dbsqlc.VerificationSetParams{
-		Stream: window.Stream, FromExclusive: window.FromExclusive, ToInclusive: window.ToInclusive, VerifiedAt: window.VerifiedAt,
-		Result: window.Result, Differences: window.Differences, Digest: sealOf(&window, rows),
+		Stream: window.Stream, FromExclusive: window.FromExclusive, ToInclusive: window.ToInclusive,
+		VerifiedAt: window.VerifiedAt,
+		Result:     window.Result, Differences: window.Differences, Digest: sealOf(&window, rows),
 	})
 	if err != nil {
 		return fmt.Errorf("store the window: %w", err)
@@ -246,26 +261,30 @@ func (w *writer) sealRows(ctx context.Context, tx pgx.Tx, stream string, from, t
 	return nil
 }
 
-// repaired notes, in the repair's transaction, that rows of a range were written again, for verification and for readers. The range is from
-// exclusive, to inclusive; stream is one of the Sealed constants of package findings, and reason says why. Windows that overlap the range keep
-// their seals until they are compared again as a whole: a new digest would also vouch for rows that were not compared.
+// repaired notes, in the repair's transaction, that rows of a range were written again, for verification and for
+// readers. The range is from exclusive, to inclusive; stream is one of the Sealed constants of package findings, and
+// reason says why. Windows that overlap the range keep their seals until they are compared again as a whole: a new
+// digest would also vouch for rows that were not compared.
 func (w *writer) repaired(ctx context.Context, tx pgx.Tx, stream string, from, to int64, reason string) error {
-	err := w.stored.db.Queries.VerificationsRepaired(ctx, tx, dbsqlc.VerificationsRepairedParams{Stream: stream, FromExclusive: from, ToInclusive: to})
+	err := w.stored.db.Queries.VerificationsRepaired(ctx, tx, dbsqlc.VerificationsRepairedParams{Stream: stream,
+		FromExclusive: from, ToInclusive: to})
 	if err != nil {
 		return fmt.Errorf("note what was repaired: %w", err)
 	}
 	return writing.NoteRewrite(ctx, tx, stream, from, to, reason)
 }
 
-// reseal is like repaired, for a range whose rows are all known. The windows that lie in the range as a whole are sealed again with
-// what compare finds now.
+// reseal is like repaired, for a range whose rows are all known. The windows that lie in the range as a whole are
+// sealed again with what compare finds now.
 func (w *writer) reseal(
-	ctx context.Context, tx pgx.Tx, stream string, from, to int64, reason string, compare func(found func(findings.Difference) error) error,
+	ctx context.Context, tx pgx.Tx, stream string, from, to int64, reason string,
+	compare func(found func(findings.Difference) error) error,
 ) error {
 	if err := w.repaired(ctx, tx, stream, from, to, reason); err != nil {
 		return err
 	}
-	whole, err := w.stored.db.Queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream, FromExclusive: from, ToInclusive: to})
+	whole, err := w.stored.db.Queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream,
+		FromExclusive: from, ToInclusive: to})
 	if err != nil {
 		return fmt.Errorf("read what was sealed: %w", err)
 	}

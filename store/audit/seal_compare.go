@@ -13,10 +13,11 @@ import (
 	"ledgerindexer/store/internal/held"
 )
 
-// CompareSeals compares everything that was sealed with its digest, without any source, and reports each window that holds
-// something else now, that differed from its source when it was compared, or that is missing between others. step is called with
-// how many windows were compared.
-func (s *Stored) CompareSeals(ctx context.Context, step func(done, of int64), found func(findings.Difference) error) error {
+// CompareSeals compares everything that was sealed with its digest, without any source, and reports each window that
+// holds something else now, that differed from its source when it was compared, or that is missing between others. step
+// is called with how many windows were compared.
+func (s *Stored) CompareSeals(ctx context.Context, step func(done, of int64),
+	found func(findings.Difference) error) error {
 	summary, err := s.db.Queries.VerificationSummary(ctx, s.db.Pool)
 	if err != nil {
 		return fmt.Errorf("count what was sealed: %w", err)
@@ -45,7 +46,8 @@ func (s *Stored) CompareSeals(ctx context.Context, step func(done, of int64), fo
 
 // compareSeal compares the first window that begins at a place or after it, and says where it ends; more is false where
 // there is none.
-func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at int64, found func(findings.Difference) error) (end int64, more bool, err error) {
+func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at int64,
+	found func(findings.Difference) error) (end int64, more bool, err error) {
 	list, err := s.db.Queries.VerificationFrom(ctx, tx, dbsqlc.VerificationFromParams{Stream: stream, FromExclusive: at})
 	if err != nil || len(list) == 0 {
 		return at, false, err
@@ -54,9 +56,11 @@ func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at i
 	if at, err = s.firstSealed(ctx, tx, stream, at, w.FromExclusive); err != nil {
 		return at, false, err
 	}
-	d := findings.Difference{Kind: findings.Altered, Relation: "verifications", Row: windowName(stream, w.FromExclusive, w.ToInclusive), Derived: true}
+	d := findings.Difference{Kind: findings.Altered, Relation: "verifications", Row: windowName(stream, w.FromExclusive,
+		w.ToInclusive), Derived: true}
 	if w.FromExclusive > at {
-		gap := findings.Difference{Kind: findings.Missing, Relation: d.Relation, Row: windowName(stream, at, w.FromExclusive), Derived: true}
+		gap := findings.Difference{Kind: findings.Missing, Relation: d.Relation, Row: windowName(stream, at, w.FromExclusive),
+			Derived: true}
 		if err := found(gap); err != nil {
 			return at, false, err
 		}
@@ -77,9 +81,9 @@ func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at i
 	return w.ToInclusive, true, err
 }
 
-// firstSealed returns where the next window of a stream is to begin, if at is before it; else at. Of history that was filled in
-// later some may be sealed and some not yet; nor is, after pruning, what is left of a window that was pruned in part. found is where the
-// next window begins.
+// firstSealed returns where the next window of a stream is to begin, if at is before it; else at. Of history that was
+// filled in later some may be sealed and some not yet; nor is, after pruning, what is left of a window that was pruned
+// in part. found is where the next window begins.
 func (s *Stored) firstSealed(ctx context.Context, tx pgx.Tx, stream string, at, found int64) (int64, error) {
 	switch stream {
 	case findings.SealedSnapshot:

@@ -15,15 +15,16 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// sealedFamilies are the tables of each stream. Of a snapshot all rows belong to its window, wherever they claim to lie; but
-// exact values of carried rows and of facts are in one table, and distinguished by their offsets, which are covered or not. What is
-// not sealed are look-ups and offset checkpoints: they may be replaced.
+// sealedFamilies are the tables of each stream. Of a snapshot all rows belong to its window, wherever they claim to
+// lie; but exact values of carried rows and of facts are in one table, and distinguished by their offsets, which are
+// covered or not. What is not sealed are look-ups and offset checkpoints: they may be replaced.
 var sealedFamilies = map[string]tables.Family{
-	findings.SealedUpdates: tables.Facts, findings.SealedSnapshot: tables.Snapshot, findings.SealedTransactions: tables.Records,
+	findings.SealedUpdates: tables.Facts, findings.SealedSnapshot: tables.Snapshot,
+	findings.SealedTransactions: tables.Records,
 }
 
-// rowsDigest returns a SHA-256 over all rows of a window: over the name of each table that has any, and over the SHA-256 of
-// each of its rows, in an order that depends on nothing but the rows. See rowDigestSQL.
+// rowsDigest returns a SHA-256 over all rows of a window: over the name of each table that has any, and over the
+// SHA-256 of each of its rows, in an order that depends on nothing but the rows. See rowDigestSQL.
 func (s *Stored) rowsDigest(ctx context.Context, tx pgx.Tx, stream string, from, to int64) ([]byte, error) {
 	columns, err := s.sealedColumns(ctx, tx, stream)
 	if err != nil {
@@ -76,11 +77,13 @@ func digestsSQL(table *tables.Table, columns []column) (string, error) {
 		condition += " AND " + place + " > $1::bigint AND " + place + " <= $2::bigint"
 		order = place + ", digest"
 	}
-	return fmt.Sprintf("SELECT %s AS digest FROM %s s WHERE %s ORDER BY %s", row, table.Name, table.Rows(condition), order), nil
+	return fmt.Sprintf("SELECT %s AS digest FROM %s s WHERE %s ORDER BY %s", row, table.Name, table.Rows(condition),
+		order), nil
 }
 
-// rowDigestSQL returns the expression for the SHA-256 of a row's canonical text: of each column that is not NULL, in the order of their names, its name
-// and its value in quotes. A column that a later release adds, and leaves NULL in the rows of before, changes nothing.
+// rowDigestSQL returns the expression for the SHA-256 of a row's canonical text: of each column that is not NULL, in
+// the order of their names, its name and its value in quotes. A column that a later release adds, and leaves NULL in
+// the rows of before, changes nothing.
 func rowDigestSQL(relation string, columns []column) (string, error) {
 	var parts []string
 	for _, c := range columns {
@@ -93,8 +96,8 @@ func rowDigestSQL(relation string, columns []column) (string, error) {
 	return fmt.Sprintf("sha256(convert_to(concat_ws(',', %s), 'UTF8'))", strings.Join(parts, ", ")), nil
 }
 
-// sealedName returns the name of a column in the text that is digested. A column with the number of a list of parties is named as the list:
-// parties.
+// sealedName returns the name of a column in the text that is digested. A column with the number of a list of parties
+// is named as the list: parties.
 func sealedName(c column) string {
 	if tables.References[c.name] == tables.PartyList {
 		return strings.TrimSuffix(c.name, "_ref")
@@ -107,20 +110,22 @@ func named(name, value string) string {
 	return fmt.Sprintf("'%s=' || quote_literal(%s)", strings.ReplaceAll(name, "'", "''"), value)
 }
 
-// valueSQL returns the expression for a column's value as text, the same whatever is set for a session, a role or a database. In place of a
-// reference stands what it refers to; a number that refers to nothing stays.
+// valueSQL returns the expression for a column's value as text, the same whatever is set for a session, a role or a
+// database. In place of a reference stands what it refers to; a number that refers to nothing stays.
 func valueSQL(c column) (string, error) {
 	name := "s." + pgx.Identifier{c.name}.Sanitize()
 	switch tables.References[c.name] {
 	case tables.Template:
 		var parts []string
-		for _, field := range []string{"entity_name", "module_name", "package_id", "package_name", "representative_package_id", "template_id"} {
+		for _, field := range []string{"entity_name", "module_name", "package_id", "package_name",
+			"representative_package_id", "template_id"} {
 			parts = append(parts, named(field, "d."+field))
 		}
 		return fmt.Sprintf("coalesce((SELECT concat_ws(',', %s) FROM templates d WHERE d.template_ref = %[2]s), %[2]s::text)",
 			strings.Join(parts, ", "), name), nil
 	case tables.Synchronizer:
-		return fmt.Sprintf("coalesce((SELECT d.synchronizer_id FROM synchronizers d WHERE d.synchronizer_ref = %[1]s), %[1]s::text)", name), nil
+		return fmt.Sprintf("coalesce((SELECT d.synchronizer_id FROM synchronizers d WHERE d.synchronizer_ref = %[1]s), "+
+			"%[1]s::text)", name), nil
 	case tables.PartyList:
 		return listText(name), nil
 	}
@@ -135,8 +140,8 @@ func valueSQL(c column) (string, error) {
 	return "", fmt.Errorf("the text of type %s may depend on settings", c.typeName)
 }
 
-// sealOf returns the digest that a window's row holds: over the row itself, so that an altered result is noticed too, and over
-// the rows that it seals.
+// sealOf returns the digest that a window's row holds: over the row itself, so that an altered result is noticed too,
+// and over the rows that it seals.
 func sealOf(w *dbsqlc.Verifications, rows []byte) []byte {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %d %s %d\n%x\n",
 		w.Stream, w.FromExclusive, w.ToInclusive, w.VerifiedAt.Time.UnixMicro(), w.Result, w.Differences, rows))

@@ -13,11 +13,12 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// NextWindow returns what is to be compared and sealed next of the updates or the transaction history; nil: everything is. A
-// window that has to be compared again comes first: one that begins at again or after it and differed, or one that was
-// repaired in part since. size is how many updates or records make a window full. known is where a window begins before which
-// no hole is looked for; where none begins there, all are looked at.
-func (s *Stored) NextWindow(ctx context.Context, stream string, size, again, known int64) (next *findings.Window, err error) {
+// NextWindow returns what is to be compared and sealed next of the updates or the transaction history; nil: everything
+// is. A window that has to be compared again comes first: one that begins at again or after it and differed, or one
+// that was repaired in part since. size is how many updates or records make a window full. known is where a window
+// begins before which no hole is looked for; where none begins there, all are looked at.
+func (s *Stored) NextWindow(ctx context.Context, stream string, size, again,
+	known int64) (next *findings.Window, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		if next, err = s.windowAgain(ctx, tx, stream, again); err != nil || next != nil {
 			return err
@@ -36,7 +37,8 @@ func (s *Stored) NextWindow(ctx context.Context, stream string, size, again, kno
 }
 
 // SnapshotWindow returns the window of the snapshot that is carried, where it is to be compared and sealed; nil: it is
-// sealed, or there is none, or history is being filled in. again is as for NextWindow: greater than 0 leaves out that it differed before.
+// sealed, or there is none, or history is being filled in. again is as for NextWindow: greater than 0 leaves out that
+// it differed before.
 func (s *Stored) SnapshotWindow(ctx context.Context, again int64) (next *findings.Window, err error) {
 	begun, err := s.FinishedSnapshot(ctx)
 	if err != nil || begun == nil || begun.At == 0 {
@@ -103,8 +105,10 @@ func (s *Stored) shown(ctx context.Context, tx pgx.Tx, stream string) (from, to 
 }
 
 // unsealed returns the first range up to a place that no window claims; nil: there is none.
-func (s *Stored) unsealed(ctx context.Context, tx pgx.Tx, stream string, floor, known, upTo int64) (*findings.Window, error) {
-	row, err := s.db.Queries.VerificationUnsealed(ctx, tx, dbsqlc.VerificationUnsealedParams{Stream: stream, Floor: floor, Known: known})
+func (s *Stored) unsealed(ctx context.Context, tx pgx.Tx, stream string, floor, known,
+	upTo int64) (*findings.Window, error) {
+	row, err := s.db.Queries.VerificationUnsealed(ctx, tx, dbsqlc.VerificationUnsealedParams{Stream: stream, Floor: floor,
+		Known: known})
 	if err != nil || row.FromExclusive >= upTo {
 		return nil, err
 	}
@@ -128,7 +132,8 @@ func (s *Stored) unsealedUpdates(ctx context.Context, tx pgx.Tx, size, known int
 			return nil, err
 		}
 	}
-	end, err := s.db.Queries.VerificationUpdatesEnd(ctx, tx, dbsqlc.VerificationUpdatesEndParams{FromExclusive: w.From, ToInclusive: w.To, Skip: size - 1})
+	end, err := s.db.Queries.VerificationUpdatesEnd(ctx, tx, dbsqlc.VerificationUpdatesEndParams{FromExclusive: w.From,
+		ToInclusive: w.To, Skip: size - 1})
 	if err != nil {
 		return nil, err
 	}

@@ -44,8 +44,8 @@ func (d *testDB) damaged(s *opened) (list []string) {
 	return list
 }
 
-// sealedUpdates is a database with ten updates, a leader, and the pages that they came in; sealed are the windows that are
-// sealed as equal.
+// sealedUpdates is a database with ten updates, a leader, and the pages that they came in; sealed are the windows that
+// are sealed as equal.
 func sealedUpdates(t *testing.T, sealed ...[2]ledger.Offset) (*testDB, *updatesWriter, func(from, to ledger.Offset) ledger.Page) {
 	t.Helper()
 	d := newDatabase(t)
@@ -413,7 +413,8 @@ func TestNobodyWaitsForTheDigestOfASnapshot(t *testing.T) {
 	require.Equal(t, "snapshot not_shown", d.Row("SELECT stream, result FROM ledger.verifications"))
 }
 
-// What was pruned, or read again into another generation, between choosing a window and sealing it is not sealed: no window would follow it.
+// What was pruned, or read again into another generation, between choosing a window and sealing it is not sealed: no
+// window would follow it.
 func TestWhatIsGoneIsNotSealed(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

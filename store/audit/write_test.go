@@ -10,8 +10,8 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// What was written ahead is nothing that differs; what lies behind the watermark and is not covered is. Neither takes repairs for
-// the watermark's, and a reset removes both.
+// What was written ahead is nothing that differs; what lies behind the watermark and is not covered is. Neither takes
+// repairs for the watermark's, and a reset removes both.
 func TestCompareWithWhatIsAhead(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "tries many random histories")

@@ -1,8 +1,8 @@
-// Package build encodes Daml packages that are described by hand, for servers of packages and for tests of what reads them. It shares
-// no code with what reads them.
+// Package build encodes Daml packages that are described by hand, for servers of packages and for tests of what reads
+// them. It shares no code with what reads them.
 //
-// Definitions are named as the ledger names them, "Module:Entity". What is encoded is what the schema of Daml-LF 2 asks for types;
-// expressions are placeholders, so that no engine could run such a package.
+// Definitions are named as the ledger names them, "Module:Entity". What is encoded is what the schema of Daml-LF 2 asks
+// for types; expressions are placeholders, so that no engine could run such a package.
 package build
 
 // Package is a package to be encoded.

@@ -1,5 +1,5 @@
-// Command duckdb runs a query in DuckDB, for the tests of what is exported: it reads the files with another program's code. It is a module of its
-// own, so that no program of the project depends on the engine.
+// Command duckdb runs a query in DuckDB, for the tests of what is exported: it reads the files with another program's
+// code. It is a module of its own, so that no program of the project depends on the engine.
 package main
 
 import (

@@ -10,8 +10,8 @@ import (
 	"github.com/rclone/gofakes3/s3mem"
 )
 
-// Store starts an object store with a bucket, in memory, until the test ends, and returns its URL. It takes any credentials. around, if it is not nil, gets each
-// request first.
+// Store starts an object store with a bucket, in memory, until the test ends, and returns its URL. It takes any
+// credentials. around, if it is not nil, gets each request first.
 func Store(t testing.TB, bucket string, around func(store http.Handler) http.Handler) (url string) {
 	t.Helper()
 	store := Handler(t, bucket)
@@ -33,7 +33,8 @@ func Handler(t testing.TB, bucket string) http.Handler {
 	return withoutEmptyDelimiter(gofakes3.New(backend).Server())
 }
 
-// withoutEmptyDelimiter takes an empty delimiter from a request: this store takes it for one, where others take it for none.
+// withoutEmptyDelimiter takes an empty delimiter from a request: this store takes it for one, where others take it for
+// none.
 func withoutEmptyDelimiter(store http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if query := r.URL.Query(); query.Has("delimiter") && query.Get("delimiter") == "" {

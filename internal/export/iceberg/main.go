@@ -1,5 +1,5 @@
-// Command iceberg reads tables of Apache Iceberg, for the tests of what is exported: with another program's code. It is a module of its own, so that
-// no program of the project depends on it.
+// Command iceberg reads tables of Apache Iceberg, for the tests of what is exported: with another program's code. It is
+// a module of its own, so that no program of the project depends on it.
 package main
 
 import (
@@ -34,14 +34,16 @@ func main() {
 	}
 }
 
-// print prints how many files of a table are read, and each row as JSON, with the table's name in front. The table's version is the one in force.
+// print prints how many files of a table are read, and each row as JSON, with the table's name in front. The table's
+// version is the one in force.
 func print(ctx context.Context, out io.Writer, folder, column string, after int64) error {
 	version, err := os.ReadFile(filepath.Join(folder, "metadata", "version-hint.text"))
 	if err != nil {
 		return err
 	}
 	metadata := filepath.Join(folder, "metadata", fmt.Sprintf("v%s.metadata.json", version))
-	t, err := table.NewFromLocation(ctx, table.Identifier{filepath.Base(folder)}, metadata, icebergio.LoadFSFunc(nil, "file://"+metadata), nil)
+	t, err := table.NewFromLocation(ctx, table.Identifier{filepath.Base(folder)}, metadata,
+		icebergio.LoadFSFunc(nil, "file://"+metadata), nil)
 	if err != nil {
 		return err
 	}

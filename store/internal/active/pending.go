@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// How much of batches that were written and are not shown yet is remembered, and how much of it one transaction shows, about.
-// An event takes some 200 bytes.
+// How much of batches that were written and are not shown yet is remembered, and how much of it one transaction shows,
+// about. An event takes some 200 bytes.
 const (
 	pendingEvents = 100_000
 	EventsEnough  = 50_000
 )
 
-// Pending remembers what batches do to the active set, from when they were written until they are shown. What it lacks is
-// read back from the facts.
+// Pending remembers what batches do to the active set, from when they were written until they are shown. What it lacks
+// is read back from the facts.
 type Pending struct {
 	Limit  int // of events
 	Enough int // events for one transaction
@@ -33,8 +33,8 @@ type pendingBatch struct {
 	events   []Event
 }
 
-// Add remembers the events of a range that was committed, which are its own now, unless they are too many. What was remembered of
-// the range before is not what was stored in the end.
+// Add remembers the events of a range that was committed, which are its own now, unless they are too many. What was
+// remembered of the range before is not what was stored in the end.
 func (p *Pending) Add(from, to int64, events []Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,13 +42,15 @@ func (p *Pending) Add(from, to int64, events []Event) {
 	if from == to || p.events+len(events) > p.Limit {
 		return
 	}
-	i, _ := slices.BinarySearchFunc(p.batches, from, func(b pendingBatch, from int64) int { return cmp.Compare(b.from, from) })
+	i, _ := slices.BinarySearchFunc(p.batches, from,
+		func(b pendingBatch, from int64) int { return cmp.Compare(b.from, from) })
 	detach(events)
 	p.batches = slices.Insert(p.batches, i, pendingBatch{from, to, events})
 	p.events += len(events)
 }
 
-// detach gives events contract ids of their own, in one piece: those of a page can be parts of all that the server sent.
+// detach gives events contract ids of their own, in one piece: those of a page can be parts of all that the server
+// sent.
 func detach(events []Event) {
 	size := 0
 	for i := range events {
@@ -83,9 +85,9 @@ func (p *Pending) drop(gone func(pendingBatch) bool) {
 	})
 }
 
-// After returns the events of batches that follow one another from an offset on, at most up to another: of whole batches, until
-// they are enough. reach is how far they go. known is false where the first of them is not remembered: then there are none, and
-// reach is where those begin that are.
+// After returns the events of batches that follow one another from an offset on, at most up to another: of whole
+// batches, until they are enough. reach is how far they go. known is false where the first of them is not remembered:
+// then there are none, and reach is where those begin that are.
 func (p *Pending) After(from, to int64) (parts [][]Event, reach int64, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,6 +117,7 @@ func (p *Pending) After(from, to int64) (parts [][]Event, reach int64, known boo
 }
 
 func firstAfter(events []Event, offset int64) int {
-	i, _ := slices.BinarySearchFunc(events, offset, func(e Event, offset int64) int { return cmp.Compare(e.offset, offset+1) })
+	i, _ := slices.BinarySearchFunc(events, offset,
+		func(e Event, offset int64) int { return cmp.Compare(e.offset, offset+1) })
 	return i
 }

@@ -9,7 +9,8 @@ import (
 	_ "ledgerindexer/internal/hermetic"
 )
 
-// What a batch does is remembered until it is shown, however those beside it are cut, and not longer; what is too much is not.
+// What a batch does is remembered until it is shown, however those beside it are cut, and not longer; what is too much
+// is not.
 func TestWhatIsRememberedOfBatches(t *testing.T) {
 	t.Parallel()
 	events := func(from, to int64) (list []Event) {

@@ -24,22 +24,23 @@ func (k Key) String() string { return strconv.Itoa(int(k.SynchronizerRef)) + " "
 
 // Event activates or deactivates a contract on a synchronizer, or uses it.
 type Event struct {
-	key          Key
-	offset       int64
-	nodeID       int32
-	activates    bool
-	assigned     bool           // activates by assignment, which a contract can have several of; it is created once
-	isReference  bool           // neither activates nor deactivates
-	wantsLookup  bool           // is of a contract whose creation we should have seen: no creation, and not merely witnessed
+	key         Key
+	offset      int64
+	nodeID      int32
+	activates   bool
+	assigned    bool // activates by assignment, which a contract can have several of; it is created once
+	isReference bool // neither activates nor deactivates
+	// is of a contract whose creation we should have seen: no creation, and not merely witnessed
+	wantsLookup  bool
 	templateRef  int32          // of an activation
 	counter      int64          // of an activation
 	holding      *names.Holding // of an activation; nil: none
 	stakeholders *int32         // of an activation: the number of their list
 }
 
-// Step is the effect of a range of updates on the active set: contracts that were active before and end, lifetimes that begin and end within
-// the step, and contracts that stay active. References are contracts that were used without having been activated in the step: if they were
-// not active before either, their creation was never seen.
+// Step is the effect of a range of updates on the active set: contracts that were active before and end, lifetimes that
+// begin and end within the step, and contracts that stay active. References are contracts that were used without having
+// been activated in the step: if they were not active before either, their creation was never seen.
 type Step struct {
 	Deactivations []Deactivation
 	Lifetimes     []rows.Lifetime
@@ -47,8 +48,8 @@ type Step struct {
 	References    []Reference
 }
 
-// Deactivation is the end of a contract on a synchronizer. If LookupOffset is not 0 and the contract turns out not to be active, it is looked
-// up: it was archived, and its creation should have been seen.
+// Deactivation is the end of a contract on a synchronizer. If LookupOffset is not 0 and the contract turns out not to
+// be active, it is looked up: it was archived, and its creation should have been seen.
 type Deactivation struct {
 	Key               Key
 	DeactivatedOffset int64
@@ -70,9 +71,9 @@ type keyState struct {
 	unseen int32 // place in what ends, one more, until it is activated in this step; else 0
 }
 
-// NewStep computes the step of events, which are in the order of offsets and node ids. A contract that is created and archived within the
-// step never touches the active set. The activation of an active contract begins a new lifetime and ends the one before, so that exactly
-// one is open at every offset.
+// NewStep computes the step of events, which are in the order of offsets and node ids. A contract that is created and
+// archived within the step never touches the active set. The activation of an active contract begins a new lifetime and
+// ends the one before, so that exactly one is open at every offset.
 func NewStep(events ...[]Event) *Step {
 	count, activations := 0, 0
 	for _, part := range events {
@@ -97,7 +98,8 @@ func NewStep(events ...[]Event) *Step {
 			s.take(e, &states[number])
 		}
 	}
-	s.Activations = slices.DeleteFunc(s.Activations, func(b rows.ActiveContract) bool { return b.ActivatedOffset == ended })
+	s.Activations = slices.DeleteFunc(s.Activations,
+		func(b rows.ActiveContract) bool { return b.ActivatedOffset == ended })
 	return &s
 }
 
@@ -139,8 +141,10 @@ func (s *Step) take(e *Event, state *keyState) {
 // Ended returns the lifetime of an active contract that ends at an offset.
 func Ended(a *rows.ActiveContract, at int64) rows.Lifetime {
 	return rows.Lifetime{
-		DeactivatedOffset: at, ActivatedOffset: a.ActivatedOffset, ReassignmentCounter: a.ReassignmentCounter, ActivatedNodeID: a.ActivatedNodeID,
-		SynchronizerRef: a.SynchronizerRef, TemplateRef: a.TemplateRef, ContractID: a.ContractID, PositionID: a.PositionID, Amount: a.Amount, Locked: a.Locked,
+		DeactivatedOffset: at, ActivatedOffset: a.ActivatedOffset, ReassignmentCounter: a.ReassignmentCounter,
+		ActivatedNodeID: a.ActivatedNodeID,
+		SynchronizerRef: a.SynchronizerRef, TemplateRef: a.TemplateRef, ContractID: a.ContractID, PositionID: a.PositionID,
+		Amount: a.Amount, Locked: a.Locked,
 		LockedUntil: a.LockedUntil, StakeholdersRef: a.StakeholdersRef,
 	}
 }
@@ -160,9 +164,9 @@ func EventsOf(updates []*ledger.Update, numbers names.Numbers) []Event {
 	return events
 }
 
-// appendEvents adds what one update does to the active set: an activation is a creation with acs_delta not
-// false, or an assignment; a deactivation is an archival on the update's synchronizer, or an unassignment. Exercises that
-// archive nothing are added where acs_delta is not false: their contract is active, or should be.
+// appendEvents adds what one update does to the active set: an activation is a creation with acs_delta not false, or an
+// assignment; a deactivation is an archival on the update's synchronizer, or an unassignment. Exercises that archive
+// nothing are added where acs_delta is not false: their contract is active, or should be.
 func appendEvents(events []Event, r names.Numbers, u *ledger.Update) []Event {
 	offset := int64(u.Offset)
 	var synchronizer int32
@@ -244,7 +248,8 @@ func StoredEvents(rows []dbsqlc.StepEvents) []Event {
 		e.offset, e.nodeID = row.LedgerOffset, row.NodeID
 		switch row.Kind {
 		case kindCreation:
-			e.activates, e.assigned, e.templateRef, e.counter, e.holding = true, row.Flag, row.TemplateRef, row.Counter, storedHolding(row)
+			e.activates, e.assigned, e.templateRef, e.counter, e.holding = true, row.Flag, row.TemplateRef, row.Counter,
+				storedHolding(row)
 			e.stakeholders = row.StakeholdersRef
 		case kindArchival, kindConsumption:
 			e.wantsLookup = row.Flag

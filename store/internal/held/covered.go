@@ -54,4 +54,5 @@ func (c Ranges) Missing(r ledger.Range) (parts []ledger.Range) {
 }
 
 // CoveredS is true of a row s whose offset is covered.
-const CoveredS = "EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < s.ledger_offset AND v.to_inclusive >= s.ledger_offset)"
+const CoveredS = "EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < s.ledger_offset AND v.to_inclusive >= " +
+	"s.ledger_offset)"

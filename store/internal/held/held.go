@@ -1,5 +1,5 @@
-// Package held reads what the database says that it holds: how far updates and the transaction history go, what is covered, which
-// snapshot is carried.
+// Package held reads what the database says that it holds: how far updates and the transaction history go, what is
+// covered, which snapshot is carried.
 package held
 
 import (
@@ -22,8 +22,8 @@ type Extent struct {
 	HistoryFloor ledger.Offset  // events after here are complete
 	StateFloor   *ledger.Offset // from here on it is known what is active; nil: nowhere
 
-	// ProjectedFrom is the offset from which active contracts and lifetimes are computed. What was active there is known only if it is at or
-	// above a state floor.
+	// ProjectedFrom is the offset from which active contracts and lifetimes are computed. What was active there is known
+	// only if it is at or above a state floor.
 	ProjectedFrom ledger.Offset
 
 	PrunedTo ledger.Offset // an operator pruned up to here; 0: nothing was pruned
@@ -45,7 +45,8 @@ func Read(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (Extent, err
 		return Extent{}, fmt.Errorf("read the floors: %w", err)
 	}
 	return Extent{
-		Started: true, Watermark: watermark, HistoryFloor: ledger.Offset(floors.HistoryFloor), StateFloor: (*ledger.Offset)(floors.StateFloor),
+		Started: true, Watermark: watermark, HistoryFloor: ledger.Offset(floors.HistoryFloor),
+		StateFloor:    (*ledger.Offset)(floors.StateFloor),
 		ProjectedFrom: ledger.Offset(floors.ProjectedFrom), PrunedTo: ledger.Offset(floors.PrunedTo),
 		ChangedTo: floors.ChangedTo, Incomplete: floors.Incomplete,
 	}, nil
@@ -70,13 +71,16 @@ func Watermark(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (at led
 }
 
 // TransactionsPosition returns how far the transaction history has been read.
-func TransactionsPosition(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (ledger.TransactionsPosition, error) {
+func TransactionsPosition(ctx context.Context, d *session.Database,
+	db dbsqlc.DBTX) (ledger.TransactionsPosition, error) {
 	row, err := d.Queries.TransactionsPositionGet(ctx, db)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ledger.TransactionsPosition{}, &ledger.Problem{
-			What: fmt.Sprintf("how far the transaction history was read is lost in database %s: neither table transactions_position nor its copy, "+
+			What: fmt.Sprintf("how far the transaction history was read is lost in database %s: neither table "+
+				"transactions_position nor its copy, "+
 				"transactions_position_copy, has a row with its digest", d.Address()),
-			Do: "restore one of the two rows from a backup of the database and run `indexer verify --repair`, or index into a new database",
+			Do: "restore one of the two rows from a backup of the database and run `indexer verify --repair`, or index into a " +
+				"new database",
 		}
 	}
 	if err != nil {

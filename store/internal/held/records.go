@@ -19,9 +19,10 @@ import (
 // mostAtOnce is how many updates are looked through at once for the first records that follow from them.
 const mostAtOnce = 2_000
 
-// RecordOrigin returns the offset of the update that the record with a seq follows from, and the version of the rules by which it does. stored is
-// false where there is no such update, or no such record.
-func RecordOrigin(ctx context.Context, d *session.Database, db dbsqlc.DBTX, seq int64) (at ledger.Offset, rules int32, stored bool, err error) {
+// RecordOrigin returns the offset of the update that the record with a seq follows from, and the version of the rules
+// by which it does. stored is false where there is no such update, or no such record.
+func RecordOrigin(ctx context.Context, d *session.Database, db dbsqlc.DBTX,
+	seq int64) (at ledger.Offset, rules int32, stored bool, err error) {
 	row, err := d.Queries.RecordOrigin(ctx, db, seq)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, 0, false, nil
@@ -32,9 +33,9 @@ func RecordOrigin(ctx context.Context, d *session.Database, db dbsqlc.DBTX, seq 
 	return ledger.Offset(row.LedgerOffset), row.Rules, true, nil
 }
 
-// Underivable returns how many of the first records after one seq, up to another, can't be derived again, because the updates that they follow from
-// were pruned. Whatever else removes updates begins a generation before. The first records that can be show it; where none of them is stored, it is
-// searched for.
+// Underivable returns how many of the first records after one seq, up to another, can't be derived again, because the
+// updates that they follow from were pruned. Whatever else removes updates begins a generation before. The first
+// records that can be show it; where none of them is stored, it is searched for.
 func Underivable(ctx context.Context, d *session.Database, db dbsqlc.DBTX, after, to int64) (n int64, err error) {
 	derived, err := d.Queries.RecordsAreDerived(ctx, db)
 	if err != nil || !derived || to <= after {
@@ -56,14 +57,16 @@ func Underivable(ctx context.Context, d *session.Database, db dbsqlc.DBTX, after
 	return n, err
 }
 
-// beforeDerivable returns the seq after which, among those after one up to another, the records begin that follow from the updates that are left.
-// found is false if none of the first ones is stored, or only as other rules had it.
-func beforeDerivable(ctx context.Context, d *session.Database, db dbsqlc.DBTX, extent Extent, after, to int64) (before int64, found bool, err error) {
+// beforeDerivable returns the seq after which, among those after one up to another, the records begin that follow from
+// the updates that are left. found is false if none of the first ones is stored, or only as other rules had it.
+func beforeDerivable(ctx context.Context, d *session.Database, db dbsqlc.DBTX, extent Extent, after,
+	to int64) (before int64, found bool, err error) {
 	ids, err := firstDerivable(ctx, d, db, extent)
 	if err != nil || len(ids) == 0 {
 		return 0, false, err
 	}
-	rows, err := d.Queries.RecordsDerivedBy(ctx, db, dbsqlc.RecordsDerivedByParams{EventIds: ids, FromExclusive: after, ToInclusive: to, Rules: ledger.RulesVersion})
+	rows, err := d.Queries.RecordsDerivedBy(ctx, db, dbsqlc.RecordsDerivedByParams{EventIds: ids, FromExclusive: after,
+		ToInclusive: to, Rules: ledger.RulesVersion})
 	if err != nil {
 		return 0, false, fmt.Errorf("look for the first records of updates after offset %d: %w", extent.PrunedTo, err)
 	}
@@ -98,8 +101,10 @@ func firstDerivable(ctx context.Context, d *session.Database, db dbsqlc.DBTX, ex
 	return ids, nil
 }
 
-// Derivable returns the seq after which the records that are shown can be compared with what they were read or derived from.
-func Derivable(ctx context.Context, d *session.Database, db dbsqlc.DBTX, at ledger.TransactionsPosition) (after int64, err error) {
+// Derivable returns the seq after which the records that are shown can be compared with what they were read or derived
+// from.
+func Derivable(ctx context.Context, d *session.Database, db dbsqlc.DBTX,
+	at ledger.TransactionsPosition) (after int64, err error) {
 	gone, err := Underivable(ctx, d, db, at.ShownAfter, at.ShownTo)
 	return at.ShownAfter + gone, err
 }

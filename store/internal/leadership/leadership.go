@@ -1,5 +1,5 @@
-// Package leadership gives a process a role, and lets it write only as long as it has the role. A transaction of its own holds the role's
-// lock, and each transaction that writes holds the row with the role's epoch.
+// Package leadership gives a process a role, and lets it write only as long as it has the role. A transaction of its
+// own holds the role's lock, and each transaction that writes holds the row with the role's epoch.
 package leadership
 
 import (
@@ -25,22 +25,26 @@ const (
 	pingEvery     = time.Second
 	lockIdleLimit = 5 * time.Second
 
-	// How long raising the epoch waits for the transactions of sessions that were just ended. Nobody pings the lock meanwhile.
+	// How long raising the epoch waits for the transactions of sessions that were just ended. Nobody pings the lock
+	// meanwhile.
 	raiseTimeout = 3 * time.Second
 
-	// WriterConnections is the number of connections of a term, beside that of its lock. Two write batches, one moves the watermark, and
-	// three are for background tasks; or four write in order, and two are for tasks. Nothing that holds a connection waits for another one.
+	// WriterConnections is the number of connections of a term, beside that of its lock. Two write batches, one moves the
+	// watermark, and three are for background tasks; or four write in order, and two are for tasks. Nothing that holds a
+	// connection waits for another one.
 	WriterConnections = 6
 
-	// WriteTimeout is how long a transaction may take. A batch takes well under a second; one that takes this long has lost its server.
+	// WriteTimeout is how long a transaction may take. A batch takes well under a second; one that takes this long has
+	// lost its server.
 	WriteTimeout = 2 * time.Minute
-	// LongTimeout is how long a transaction may take that computes again what follows from all the facts, or copies or removes many of them.
-	// That grows with the database: pruning may copy the rows of hundreds of millions of updates. A server that is gone is noticed in any case.
+	// LongTimeout is how long a transaction may take that computes again what follows from all the facts, or copies or
+	// removes many of them. That grows with the database: pruning may copy the rows of hundreds of millions of updates. A
+	// server that is gone is noticed in any case.
 	LongTimeout = 24 * time.Hour
 )
 
-// Term is a role that this process holds, at one epoch. Its writes fail with session.ErrNotLeader once another process has raised the
-// epoch. It is safe for concurrent use.
+// Term is a role that this process holds, at one epoch. Its writes fail with session.ErrNotLeader once another process
+// has raised the epoch. It is safe for concurrent use.
 type Term struct {
 	db      *session.Database
 	role    session.Role
@@ -54,7 +58,8 @@ type Term struct {
 	Pool       *pgxpool.Pool // its sessions carry the role and epoch in their name
 	Dictionary *names.Dictionary
 	Partitions *partitions.Set
-	// Redacted is what is not to be written. It holds as long as the term: whoever redacts ends the terms of all other roles.
+	// Redacted is what is not to be written. It holds as long as the term: whoever redacts ends the terms of all other
+	// roles.
 	Redacted *redacted.Set
 }
 
@@ -69,7 +74,8 @@ func Take(ctx context.Context, db *session.Database, role session.Role) (term *T
 			pg.Close(ctx, conn)
 		}
 	}()
-	lockSession, err := db.Queries.LeadershipLockSession(ctx, conn) // before the lock's transaction, which takes no snapshot
+	// before the lock's transaction, which takes no snapshot
+	lockSession, err := db.Queries.LeadershipLockSession(ctx, conn)
 	if err != nil {
 		return nil, false, fmt.Errorf("ask for the session that is to hold the lock of role %s: %w", role, db.Unusable(err))
 	}
@@ -81,7 +87,8 @@ func Take(ctx context.Context, db *session.Database, role session.Role) (term *T
 	if err != nil {
 		return nil, false, err
 	}
-	erased, err := redacted.Read(ctx, db.Queries, db.Pool) // after the epoch was raised: what is redacted from now on ends the term
+	// after the epoch was raised: what is redacted from now on ends the term
+	erased, err := redacted.Read(ctx, db.Queries, db.Pool)
 	if err != nil {
 		return nil, false, db.Unusable(err)
 	}
@@ -108,8 +115,8 @@ func (t *Term) Role() session.Role { return t.role }
 // Epoch returns the number of the term; a later term of the role has a greater one.
 func (t *Term) Epoch() int64 { return t.epoch }
 
-// Lost returns a channel that is closed when the role is lost, because its lock connection ended, or because a write found its epoch over. Err
-// then says why.
+// Lost returns a channel that is closed when the role is lost, because its lock connection ended, or because a write
+// found its epoch over. Err then says why.
 func (t *Term) Lost() <-chan struct{} { return t.held.Done() }
 
 // Err returns why the role was lost; nil while it is held.
@@ -135,8 +142,9 @@ func (t *Term) keepLock(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		// Close does not cancel a ping: that would close the connection, and the server would notice its end only later. A longer timeout, for the
-		// sake of a long transaction such as pruning, would gain two seconds only: then the server ends the idle session itself.
+		// Close does not cancel a ping: that would close the connection, and the server would notice its end only later. A
+		// longer timeout, for the sake of a long transaction such as pruning, would gain two seconds only: then the server
+		// ends the idle session itself.
 		pingCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), session.PingTimeout)
 		err := t.lock.Conn().Ping(pingCtx) // takes no snapshot
 		cancel()
@@ -148,8 +156,8 @@ func (t *Term) keepLock(ctx context.Context) {
 	}
 }
 
-// watchEpoch marks the role as lost where a repair has ended the term: the lock is still held, and is given up by Close. An error is that
-// of a connection; each write reads the epoch itself.
+// watchEpoch marks the role as lost where a repair has ended the term: the lock is still held, and is given up by
+// Close. An error is that of a connection; each write reads the epoch itself.
 func (t *Term) watchEpoch(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, pingEvery)
 	defer cancel()
@@ -158,7 +166,8 @@ func (t *Term) watchEpoch(ctx context.Context) {
 	}
 }
 
-// raiseEpoch ends the terms of earlier leaders. It does so beside the transaction that holds the lock, which stays open.
+// raiseEpoch ends the terms of earlier leaders. It does so beside the transaction that holds the lock, which stays
+// open.
 func raiseEpoch(ctx context.Context, db *session.Database, role session.Role) (epoch int64, err error) {
 	if _, err := db.Queries.LeadershipEndOlder(ctx, db.Pool, db.Config.Schemas.SessionPrefix(role)); err != nil {
 		return 0, fmt.Errorf("end the sessions of earlier leaders of role %s: %w", role, err)
@@ -170,11 +179,13 @@ func raiseEpoch(ctx context.Context, db *session.Database, role session.Role) (e
 		if err := pg.WaitAtMost(ctx, tx, raiseTimeout); err != nil {
 			return err
 		}
-		epoch, err = db.Queries.LeadershipRaise(ctx, tx, dbsqlc.LeadershipRaiseParams{Role: string(role), Holder: &db.Config.Holder})
+		epoch, err = db.Queries.LeadershipRaise(ctx, tx, dbsqlc.LeadershipRaiseParams{Role: string(role),
+			Holder: &db.Config.Holder})
 		return err
 	})
 	if pg.HasCode(err, pg.LockNotAvailable) {
-		return 0, fmt.Errorf("a repair, or a session of an earlier leader of role %s, of which the database user may be another one, holds a transaction open"+
+		return 0, fmt.Errorf("a repair, or a session of an earlier leader of role %s, of which the database user may be "+
+			"another one, holds a transaction open"+
 			" (trying again waits for it): %w", role, err)
 	}
 	if err != nil {
@@ -183,8 +194,8 @@ func raiseEpoch(ctx context.Context, db *session.Database, role session.Role) (e
 	return epoch, nil
 }
 
-// endAbandonedRepair ends the transaction of a repairer that is paused or has vanished, and so has lost its lock: the writers
-// would wait for it without an end. One that holds its lock is at work.
+// endAbandonedRepair ends the transaction of a repairer that is paused or has vanished, and so has lost its lock: the
+// writers would wait for it without an end. One that holds its lock is at work.
 func endAbandonedRepair(ctx context.Context, db *session.Database) error {
 	prefix := db.Config.Schemas.SessionPrefix(session.RoleRepair)
 	err := func() error {
@@ -192,7 +203,8 @@ func endAbandonedRepair(ctx context.Context, db *session.Database) error {
 		if err != nil || !there {
 			return err
 		}
-		lock, ok, err := session.TryHold(ctx, db.Pool, session.RoleRepair.Lead(), lockIdleLimit) // so that no other process takes it meanwhile
+		// so that no other process takes it meanwhile
+		lock, ok, err := session.TryHold(ctx, db.Pool, session.RoleRepair.Lead(), lockIdleLimit)
 		if err != nil || !ok {
 			return err
 		}
@@ -206,7 +218,8 @@ func endAbandonedRepair(ctx context.Context, db *session.Database) error {
 	return nil
 }
 
-// LockConfig configures the connection that holds a role's lock. Its statements leave no portal behind, which would keep a snapshot.
+// LockConfig configures the connection that holds a role's lock. Its statements leave no portal behind, which would
+// keep a snapshot.
 func LockConfig(db *session.Database, role session.Role) *pgx.ConnConfig {
 	config := db.Conn.Copy()
 	config.RuntimeParams["application_name"] = db.Config.Schemas.Program() + " " + string(role) + " lock"
@@ -221,8 +234,10 @@ func writerPool(db *session.Database, role session.Role, epoch int64, lockSessio
 	}
 	config.ConnConfig = db.Conn.Copy()
 	config.ConnConfig.RuntimeParams["application_name"] = db.Config.Schemas.SessionPrefix(role) + fmt.Sprint(epoch)
-	config.ConnConfig.RuntimeParams["lock_timeout"] = "30000"                        // ms; an earlier transaction of unknown outcome is waited for, but not for ever
-	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "60000" // ms; frees the locks of a vanished client
+	// ms; an earlier transaction of unknown outcome is waited for, but not for ever
+	config.ConnConfig.RuntimeParams["lock_timeout"] = "30000"
+	// ms; frees the locks of a vanished client
+	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "60000"
 	if role == session.RoleTransactions {
 		// A plan that was made while few records were stored reads all of them for each look-up of event ids; it must not be
 		// kept while they grow.
@@ -231,15 +246,17 @@ func writerPool(db *session.Database, role session.Role, epoch int64, lockSessio
 	config.ConnConfig = db.Settled(config.ConnConfig)
 	config.MaxConns = WriterConnections
 	config.PingTimeout = session.PingTimeout
-	// A server that crashed, or another one in its place, may have lost its last commits (synchronous_commit = off, an asynchronous
-	// replica). Then the numbers of names and the partitions that the leader remembers may be wrong. The session with the lock is gone then too.
+	// A server that crashed, or another one in its place, may have lost its last commits (synchronous_commit = off, an
+	// asynchronous replica). Then the numbers of names and the partitions that the leader remembers may be wrong. The
+	// session with the lock is gone then too.
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		pgcopy.RegisterArrays(conn.TypeMap())
 		locked, err := db.Queries.LeadershipLocked(ctx, conn, dbsqlc.LeadershipLockedParams{
 			Pid: lockSession, Lock: string(role.Lead()),
 		})
 		if err == nil && !locked {
-			err = fmt.Errorf("role %s, epoch %d: the session that holds its lock has ended: %w", role, epoch, session.ErrNotLeader)
+			err = fmt.Errorf("role %s, epoch %d: the session that holds its lock has ended: %w", role, epoch,
+				session.ErrNotLeader)
 		}
 		return err
 	}
@@ -255,9 +272,9 @@ func (t *Term) Write(ctx context.Context, fn func(context.Context, pgx.Tx) error
 	return t.WriteWithin(ctx, WriteTimeout, fn)
 }
 
-// WriteInTurn is like Write, for one of several concurrent writes that commit in an order; a nil turn means that there are no others. Their
-// transactions begin in this order too. Else one could wait, with its transaction open, for a write before it that can't begin, because a repair
-// waits for the open one, and new transactions wait for the repair.
+// WriteInTurn is like Write, for one of several concurrent writes that commit in an order; a nil turn means that there
+// are no others. Their transactions begin in this order too. Else one could wait, with its transaction open, for a
+// write before it that can't begin, because a repair waits for the open one, and new transactions wait for the repair.
 func (t *Term) WriteInTurn(ctx context.Context, turn CommitOrder, fn func(context.Context, pgx.Tx) error) error {
 	if turn == nil {
 		return t.Write(ctx, fn)
@@ -276,15 +293,16 @@ func (t *Term) WriteWithin(ctx context.Context, limit time.Duration, fn func(con
 	return t.Transact(ctx, limit, "BEGIN", fn)
 }
 
-// WriteAhead is like Write, for rows that nobody uses before a later transaction of this term commits: names, and facts above the watermark. Its
-// commit does not wait for the disk, because the later one does, and makes all earlier commits durable. A crash of the server ends the term (see
-// writerPool).
+// WriteAhead is like Write, for rows that nobody uses before a later transaction of this term commits: names, and facts
+// above the watermark. Its commit does not wait for the disk, because the later one does, and makes all earlier commits
+// durable. A crash of the server ends the term (see writerPool).
 func (t *Term) WriteAhead(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
 	return t.Transact(ctx, WriteTimeout, "BEGIN; SET LOCAL synchronous_commit = off", fn)
 }
 
 // Transact is like WriteWithin, for a transaction that begins with these statements.
-func (t *Term) Transact(ctx context.Context, limit time.Duration, begin string, fn func(context.Context, pgx.Tx) error) (err error) {
+func (t *Term) Transact(ctx context.Context, limit time.Duration, begin string,
+	fn func(context.Context, pgx.Tx) error) (err error) {
 	ctx, end := t.within(ctx, limit)
 	defer func() {
 		if pg.HasCode(err, pg.ReadOnly) { // see session.Database.Unusable: the term goes on, and so would its sessions
@@ -327,10 +345,12 @@ func (t *Term) Transact(ctx context.Context, limit time.Duration, begin string, 
 	return nil
 }
 
-// heldUp returns the error of a transaction that waited too long for its lock. It ends the session of an abandoned repair that holds it up.
+// heldUp returns the error of a transaction that waited too long for its lock. It ends the session of an abandoned
+// repair that holds it up.
 func (t *Term) heldUp(ctx context.Context, err error) error {
 	return t.db.Unusable(errors.Join(
-		fmt.Errorf("hold leadership of role %s: a repair, or a new leader, holds a transaction open (trying again waits for it): %w", t.role, err), endAbandonedRepair(ctx, t.db)))
+		fmt.Errorf("hold leadership of role %s: a repair, or a new leader, holds a transaction open (trying again waits "+
+			"for it): %w", t.role, err), endAbandonedRepair(ctx, t.db)))
 }
 
 // Resolve gives names their numbers, and adds those that are new. It takes at most WriteTimeout.
@@ -340,8 +360,9 @@ func (t *Term) Resolve(ctx context.Context, wanted *names.Wanted) (names.Numbers
 	return numbers, end(err)
 }
 
-// within returns a context that ends after a time, or when the role is lost: nothing may be written then, and a server that is gone would never
-// answer. end ends the context, and returns the error of the work, or that of the lost role if this is why the work failed.
+// within returns a context that ends after a time, or when the role is lost: nothing may be written then, and a server
+// that is gone would never answer. end ends the context, and returns the error of the work, or that of the lost role if
+// this is why the work failed.
 func (t *Term) within(ctx context.Context, limit time.Duration) (_ context.Context, end func(error) error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	stop := context.AfterFunc(t.held, cancel)
@@ -355,8 +376,8 @@ func (t *Term) within(ctx context.Context, limit time.Duration) (_ context.Conte
 	}
 }
 
-// Exclude waits for the writers of other roles, and keeps them from writing until the transaction ends. Every caller names roles in the
-// order history, updates, transactions, so that no two wait for one another.
+// Exclude waits for the writers of other roles, and keeps them from writing until the transaction ends. Every caller
+// names roles in the order history, updates, transactions, so that no two wait for one another.
 func (t *Term) Exclude(ctx context.Context, tx pgx.Tx, roles ...session.Role) error {
 	for _, role := range roles {
 		_, err := tx.Exec(ctx, role.Turn().Alone())
@@ -373,8 +394,8 @@ func (t *Term) Exclude(ctx context.Context, tx pgx.Tx, roles ...session.Role) er
 	return nil
 }
 
-// EndTerms makes the leaders of the roles begin a new term, because what they remember of the dictionaries or of their place may be wrong
-// after this transaction.
+// EndTerms makes the leaders of the roles begin a new term, because what they remember of the dictionaries or of their
+// place may be wrong after this transaction.
 func (t *Term) EndTerms(ctx context.Context, tx pgx.Tx, roles ...session.Role) error {
 	for _, role := range roles {
 		if err := t.db.Queries.LeadershipEndTerm(ctx, tx, string(role)); err != nil {

@@ -1,4 +1,5 @@
-// Package moved reads the updates that the records of the transaction history follow from. Storing records and redacting use it.
+// Package moved reads the updates that the records of the transaction history follow from. Storing records and
+// redacting use it.
 package moved
 
 import (
@@ -9,8 +10,10 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// Updates reads which updates after one offset up to another move amulets, in order, with the records that were noted of them.
-func Updates(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, after, to ledger.Offset) (list []ledger.MovedUpdate, err error) {
+// Updates reads which updates after one offset up to another move amulets, in order, with the records that were noted
+// of them.
+func Updates(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, after,
+	to ledger.Offset) (list []ledger.MovedUpdate, err error) {
 	exercises, err := q.MovedExercises(ctx, db, dbsqlc.MovedExercisesParams{
 		FromExclusive: int64(after), ToInclusive: int64(to), Choices: ledger.MovingChoices(),
 	})
@@ -32,7 +35,8 @@ func Updates(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, after, to l
 			list = append(list, u)
 		}
 		list[at].Exercises = append(list[at].Exercises, ledger.MovingExercise{
-			NodeID: x.NodeID, LastDescendant: x.LastDescendantNodeID, ContractID: x.ContractID, Module: x.ModuleName, Entity: x.EntityName,
+			NodeID: x.NodeID, LastDescendant: x.LastDescendantNodeID, ContractID: x.ContractID, Module: x.ModuleName,
+			Entity: x.EntityName,
 			Choice: x.Choice, Argument: x.ChoiceArgument, Result: x.ExerciseResult,
 		})
 	}
@@ -76,9 +80,10 @@ func update(x *dbsqlc.MovedExercisesRow) (u ledger.MovedUpdate, err error) {
 	return u, err
 }
 
-// addAmulets adds the amulets that the wanted updates move. Payloads of archived ones are put to them here, because PostgreSQL would compare
-// each with all lifetimes that its update ends.
-func addAmulets(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list []ledger.MovedUpdate, wanted map[int64]int, first, last int64) error {
+// addAmulets adds the amulets that the wanted updates move. Payloads of archived ones are put to them here, because
+// PostgreSQL would compare each with all lifetimes that its update ends.
+func addAmulets(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list []ledger.MovedUpdate, wanted map[int64]int,
+	first, last int64) error {
 	amulets, err := q.MovedAmulets(ctx, db, dbsqlc.MovedAmuletsParams{FirstOffset: first, LastOffset: last})
 	if err != nil {
 		return err
@@ -109,13 +114,15 @@ func addAmulets(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list []l
 			a.Payload = payloads[a.ContractID]
 		}
 		u := &list[at]
-		u.Amulets = append(u.Amulets, ledger.MovedAmulet{NodeID: a.NodeID, ContractID: a.ContractID, Created: a.Created, Payload: a.Payload})
+		u.Amulets = append(u.Amulets, ledger.MovedAmulet{NodeID: a.NodeID, ContractID: a.ContractID, Created: a.Created,
+			Payload: a.Payload})
 	}
 	return nil
 }
 
 // addContracts adds the payloads of contracts to the exercises that want them.
-func addContracts(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list []ledger.MovedUpdate, contracts []string) error {
+func addContracts(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list []ledger.MovedUpdate,
+	contracts []string) error {
 	payloads := map[string][]byte{}
 	if err := addPayloads(ctx, q, db, payloads, contracts); err != nil {
 		return err
@@ -131,7 +138,8 @@ func addContracts(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list [
 }
 
 // addPayloads adds the payloads of contracts that are known, wherever they were created.
-func addPayloads(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, payloads map[string][]byte, contracts []string) error {
+func addPayloads(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, payloads map[string][]byte,
+	contracts []string) error {
 	if len(contracts) == 0 {
 		return nil
 	}

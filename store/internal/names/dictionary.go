@@ -1,5 +1,5 @@
-// Package names gives names and lists of parties, which are long and come again and again, their numbers in the dictionaries: for a
-// writer, which adds what is new, and for readers.
+// Package names gives names and lists of parties, which are long and come again and again, their numbers in the
+// dictionaries: for a writer, which adds what is new, and for readers.
 package names
 
 import (
@@ -54,8 +54,8 @@ func (k TemplateKey) String() string {
 	return text
 }
 
-// Dictionary gives long names, and lists of parties, their numbers, and keeps which templates show which interfaces. Names are added in
-// transactions of their own, before the rows that use them: a name that no row uses does no harm.
+// Dictionary gives long names, and lists of parties, their numbers, and keeps which templates show which interfaces.
+// Names are added in transactions of their own, before the rows that use them: a name that no row uses does no harm.
 type Dictionary struct {
 	queries *dbsqlc.Queries
 	db      dbsqlc.DBTX
@@ -94,8 +94,8 @@ func New(queries *dbsqlc.Queries, db dbsqlc.DBTX, write WriteFunc) *Dictionary {
 	}
 }
 
-// Wanted collects the names and lists that a batch needs numbers for, which of its templates show views of which interfaces, and what its
-// contracts hold.
+// Wanted collects the names and lists that a batch needs numbers for, which of its templates show views of which
+// interfaces, and what its contracts hold.
 type Wanted struct {
 	Templates     Places[TemplateKey]
 	Synchronizers Places[string]
@@ -136,8 +136,10 @@ func NewWanted() *Wanted {
 	}
 	return &Wanted{
 		Templates: newPlaces[TemplateKey](), Synchronizers: newPlaces[string](), Views: newPlaces[View](),
-		placesByKey: map[listKey]ListPlace{}, places: map[listAddress]ListPlace{}, unions: map[[mostRemembered]ListPlace]ListPlace{},
-		creationsOf: map[*ledger.CreatedEvent]int32{}, seenBy: map[*ledger.Update][3]ListPlace{}, Positions: map[PositionID]Position{},
+		placesByKey: map[listKey]ListPlace{}, places: map[listAddress]ListPlace{},
+		unions:      map[[mostRemembered]ListPlace]ListPlace{},
+		creationsOf: map[*ledger.CreatedEvent]int32{}, seenBy: map[*ledger.Update][3]ListPlace{},
+		Positions: map[PositionID]Position{},
 	}
 }
 
@@ -221,8 +223,8 @@ func (r Numbers) OptionalSynchronizer(id *string) *int32 {
 	return &r.Synchronizers[place]
 }
 
-// CreatedNumbers are the numbers of a creation event's template and of its lists of parties, each nil where the list was not served, and
-// what it holds; nil where that is nothing.
+// CreatedNumbers are the numbers of a creation event's template and of its lists of parties, each nil where the list
+// was not served, and what it holds; nil where that is nothing.
 type CreatedNumbers struct {
 	Template                          int32
 	Signatories, Observers, Witnesses *int32
@@ -301,7 +303,8 @@ func (d *Dictionary) add(ctx context.Context, tx pgx.Tx, wanted *Wanted) error {
 			}
 		}
 		row := dbsqlc.TemplateInsertParams{
-			TemplateID: key.TemplateID, PackageID: id.Package, PackageName: key.PackageName, ModuleName: id.Module, EntityName: id.Entity,
+			TemplateID: key.TemplateID, PackageID: id.Package, PackageName: key.PackageName, ModuleName: id.Module,
+			EntityName:              id.Entity,
 			RepresentativePackageID: key.OptionalRepresentative(),
 		}
 		if err := d.queries.TemplateInsert(ctx, tx, row); err != nil {

@@ -16,8 +16,8 @@ import (
 	"ledgerindexer/store/internal/session"
 )
 
-// Lists of parties get numbers as templates do, but there may be as many as there are users. So not all of them are kept in memory: those of a
-// batch that are not remembered are looked up in the database together.
+// Lists of parties get numbers as templates do, but there may be as many as there are users. So not all of them are
+// kept in memory: those of a batch that are not remembered are looked up in the database together.
 
 // Turn takes the lock under which lists of parties are added, until the transaction ends.
 func Turn(ctx context.Context, tx pgx.Tx) error {
@@ -55,10 +55,10 @@ type ListPlace int32
 // Nobody is the place of a list that was not served.
 const Nobody ListPlace = -1
 
-// listAddress is where a list is in memory. It stands for the list: package ledger gives equal lists of a page the same memory where
-// it can (its lexicon), and a list is not changed after it was decoded. Two lists at one address are equal, and a list is known by its
-// address in less time than its key is made; equal lists at several addresses only cost a key each. The pointer keeps the memory from
-// being used for another list.
+// listAddress is where a list is in memory. It stands for the list: package ledger gives equal lists of a page the same
+// memory where it can (its lexicon), and a list is not changed after it was decoded. Two lists at one address are
+// equal, and a list is known by its address in less time than its key is made; equal lists at several addresses only
+// cost a key each. The pointer keeps the memory from being used for another list.
 type listAddress struct {
 	first  *string
 	length int
@@ -117,8 +117,8 @@ type listNumbers struct {
 	known   recent[listKey, *int32]
 }
 
-// resolve gives lists their numbers, by their places, and adds those that are new, in a transaction before that of the rows that use
-// them.
+// resolve gives lists their numbers, by their places, and adds those that are new, in a transaction before that of the
+// rows that use them.
 func (n *listNumbers) resolve(ctx context.Context, wanted []List) ([]*int32, error) {
 	found := make([]*int32, len(wanted))
 	unknown := n.find(wanted, found)
@@ -164,8 +164,10 @@ func (n *listNumbers) keep(wanted []List, places []int, found []*int32) {
 	}
 }
 
-// FindLists finds the numbers that the lists at some places have in the database, and returns the places of those that have none.
-func FindLists(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, lists []List, places []int, found []*int32) (missing []int, err error) {
+// FindLists finds the numbers that the lists at some places have in the database, and returns the places of those that
+// have none.
+func FindLists(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, lists []List, places []int,
+	found []*int32) (missing []int, err error) {
 	if len(places) == 0 {
 		return nil, nil
 	}
@@ -204,7 +206,8 @@ func addLists(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, lists []List, p
 	return err
 }
 
-// Add gives names and lists that have no number one, within a transaction that has locked the dictionaries. It remembers nothing.
+// Add gives names and lists that have no number one, within a transaction that has locked the dictionaries. It
+// remembers nothing.
 func Add(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, wanted *Wanted) (added bool, err error) {
 	d := New(q, tx, nil)
 	if err := d.load(ctx, tx); err != nil {

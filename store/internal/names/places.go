@@ -9,8 +9,8 @@ type Place int32
 type Places[K comparable] struct {
 	Keys  []K
 	byKey map[K]Place
-	// at guesses the place of a name by the address of its text: names are long, and package ledger has those that recur in memory once (its
-	// lexicon). The guess is compared with the name, which takes no time where it is the same memory.
+	// at guesses the place of a name by the address of its text: names are long, and package ledger has those that recur
+	// in memory once (its lexicon). The guess is compared with the name, which takes no time where it is the same memory.
 	at map[*byte]Place
 }
 

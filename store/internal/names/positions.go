@@ -17,8 +17,8 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// Position is who holds what, without how much. The parts that can't be read are nil. The texts lie in the memory of the server's answer, so they
-// must not be kept longer than that.
+// Position is who holds what, without how much. The parts that can't be read are nil. The texts lie in the memory of
+// the server's answer, so they must not be kept longer than that.
 type Position struct {
 	Owner, Instrument, InstrumentAdmin []byte
 	AdminSigned                        bool // the administrator is among the signatories
@@ -57,7 +57,8 @@ type Holding struct {
 }
 
 // Columns returns the columns of a row of the active set; they are NULL for nil, which is no holding.
-func (h *Holding) Columns() (position pgtype.UUID, amount *ledger.Decimal, locked *bool, lockedUntil pgtype.Timestamptz) {
+func (h *Holding) Columns() (position pgtype.UUID, amount *ledger.Decimal, locked *bool,
+	lockedUntil pgtype.Timestamptz) {
 	if h == nil {
 		return position, nil, nil, lockedUntil
 	}
@@ -68,7 +69,8 @@ func (h *Holding) Columns() (position pgtype.UUID, amount *ledger.Decimal, locke
 }
 
 // Holding collects a position, and returns what a contract holds of it.
-func (n *Wanted) Holding(position Position, amount ledger.Decimal, locked *bool, lockedUntil pgtype.Timestamptz) *Holding {
+func (n *Wanted) Holding(position Position, amount ledger.Decimal, locked *bool,
+	lockedUntil pgtype.Timestamptz) *Holding {
 	id := position.ID()
 	if _, known := n.Positions[id]; !known {
 		n.Positions[id] = position
@@ -107,8 +109,8 @@ type positions struct {
 	known   recent[shownPosition, struct{}]
 }
 
-// addPositionsSQL is not among the generated queries, because the arrays of those can't hold NULL. It gets a position once for each list of
-// stakeholders.
+// addPositionsSQL is not among the generated queries, because the arrays of those can't hold NULL. It gets a position
+// once for each list of stakeholders.
 const addPositionsSQL = `WITH wanted AS (
     SELECT unnest($1::uuid[]) AS position_id, unnest($2::text[]) AS owner, unnest($3::text[]) AS instrument, unnest($4::text[]) AS instrument_admin,
         unnest($5::boolean[]) AS admin_signed, unnest($6::integer[]) AS stakeholders_ref
@@ -132,7 +134,8 @@ func (p *positions) add(ctx context.Context, numbers Numbers) error {
 		return cmp.Or(bytes.Compare(a.position[:], b.position[:]), cmp.Compare(a.stakeholders, b.stakeholders))
 	})
 	ids, refs := positionColumns(unknown)
-	places, err := p.queries.PositionsMissing(ctx, p.db, dbsqlc.PositionsMissingParams{PositionIds: ids, StakeholdersRefs: refs})
+	places, err := p.queries.PositionsMissing(ctx, p.db, dbsqlc.PositionsMissingParams{PositionIds: ids,
+		StakeholdersRefs: refs})
 	if err != nil {
 		return fmt.Errorf("look for %d positions: %w", len(unknown), err)
 	}

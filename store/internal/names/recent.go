@@ -3,8 +3,8 @@ package names
 // mostRecent is how many entries each of two generations remembers. Those of lists of parties take some 100 bytes each.
 const mostRecent = 32_768
 
-// recent is a cache with two generations. get moves an entry into the younger one. When that is full, it becomes the older one, and the entries
-// of the older one are forgotten. The zero value is empty.
+// recent is a cache with two generations. get moves an entry into the younger one. When that is full, it becomes the
+// older one, and the entries of the older one are forgotten. The zero value is empty.
 type recent[K comparable, V any] struct {
 	younger, older map[K]V
 }

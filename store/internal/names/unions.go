@@ -6,8 +6,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// The parties that may see an event are stored as one list, the union of the lists that were served. Mostly one of these has all the parties, and
-// is used itself.
+// The parties that may see an event are stored as one list, the union of the lists that were served. Mostly one of
+// these has all the parties, and is used itself.
 
 // Audience are lists of the parties that may see something, each once.
 type Audience []ListPlace
@@ -70,8 +70,9 @@ func (n *Wanted) joined(of Audience) ListPlace {
 	return n.Parties(slices.Compact(all))
 }
 
-// SeenBy collects who may see an update: everybody who sees one of its events. As a rule these are different parties in nearly every update, but one
-// to three lists of its events have them all: only what is left of more lists is a new one.
+// SeenBy collects who may see an update: everybody who sees one of its events. As a rule these are different parties in
+// nearly every update, but one to three lists of its events have them all: only what is left of more lists is a new
+// one.
 func (n *Wanted) SeenBy(u *ledger.Update, events Audience) {
 	seen := [3]ListPlace{Nobody, Nobody, Nobody}
 	events = n.withoutSubsets(events)
@@ -109,7 +110,8 @@ func (n *Wanted) covers(list, other ListPlace) bool {
 	return true
 }
 
-// SeenBy returns the numbers of the lists of the parties that may see an update that was collected, the first ones not nil.
+// SeenBy returns the numbers of the lists of the parties that may see an update that was collected, the first ones not
+// nil.
 func (r Numbers) SeenBy(u *ledger.Update) (first, second, others *int32) {
 	seen, has := r.Wanted.seenBy[u]
 	if !has {

@@ -9,7 +9,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Who may see something is one list: one of those that were served, where it has all parties. No other list gets a number.
+// Who may see something is one list: one of those that were served, where it has all parties. No other list gets a
+// number.
 func TestUnion(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Cut removes the offsets up to a floor from a partition. It copies the rows above the floor into a new partition, which replaces the old one:
-// DELETE would not free disk space. Its methods are called in one transaction.
+// Cut removes the offsets up to a floor from a partition. It copies the rows above the floor into a new partition,
+// which replaces the old one: DELETE would not free disk space. Its methods are called in one transaction.
 type Cut struct {
 	Relation string
 	Name     string // the partition
@@ -22,7 +22,8 @@ func (c *Cut) Whole() bool { return c.To <= c.Floor+1 }
 // stays returns the offsets that stay.
 func (c *Cut) stays() span { return span{c.Floor + 1, c.To} }
 
-// Begin makes the partition that will take the place, with what lies above the floor up to an offset, unless nothing stays.
+// Begin makes the partition that will take the place, with what lies above the floor up to an offset, unless nothing
+// stays.
 func (c *Cut) Begin(ctx context.Context, tx pgx.Tx, upTo int64) error {
 	if c.Whole() {
 		return nil
@@ -40,8 +41,9 @@ func (c *Cut) Begin(ctx context.Context, tx pgx.Tx, upTo int64) error {
 	return c.buildIndexes(ctx, tx)
 }
 
-// buildIndexes builds the relation's indexes on the new partition, before it is attached, so that the relation is not locked meanwhile. To have
-// PostgreSQL build them all, it attaches the partition for a moment to another table with the same indexes.
+// buildIndexes builds the relation's indexes on the new partition, before it is attached, so that the relation is not
+// locked meanwhile. To have PostgreSQL build them all, it attaches the partition for a moment to another table with the
+// same indexes.
 func (c *Cut) buildIndexes(ctx context.Context, tx pgx.Tx) error {
 	column, err := partitionColumn(c.Relation)
 	if err != nil {
@@ -51,7 +53,8 @@ func (c *Cut) buildIndexes(ctx context.Context, tx pgx.Tx) error {
 	name := partitionName(c.Relation, s)
 	parent := quoted(name + "_parent")
 	for _, statement := range []string{
-		fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING INDEXES) PARTITION BY RANGE (%s)", parent, quoted(c.Relation), column),
+		fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING INDEXES) PARTITION BY RANGE (%s)", parent, quoted(c.Relation),
+			column),
 		fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)", parent, quoted(name), s.from, s.to),
 		fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s", parent, quoted(name)),
 		"DROP TABLE " + parent,
@@ -73,7 +76,8 @@ func (c *Cut) Copy(ctx context.Context, tx pgx.Tx, after, upTo int64) error {
 		return err
 	}
 	to := quoted(partitionName(c.Relation, c.stays()))
-	_, err = tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s SELECT * FROM %s WHERE %s > $1 AND %[3]s <= $2", to, quoted(c.Name), column), after, upTo)
+	_, err = tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s SELECT * FROM %s WHERE %s > $1 AND %[3]s <= $2", to, quoted(c.Name),
+		column), after, upTo)
 	if err != nil {
 		return fmt.Errorf("copy what stays of partition %s: %w", c.Name, err)
 	}

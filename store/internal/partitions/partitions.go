@@ -21,8 +21,8 @@ import (
 
 // Partitions keep every index small enough to stay in memory, and are few, because planning and lock slots pay for
 // each. So the first WidthStep partitions of a table are FirstWidth wide, and each next WidthStep are four times as
-// wide as those before: 64 partitions hold 1.3 billion offsets. A ledger in which many offsets go by from one update to the next has
-// that many times wider ones.
+// wide as those before: 64 partitions hold 1.3 billion offsets. A ledger in which many offsets go by from one update to
+// the next has that many times wider ones.
 const (
 	FirstWidth = 1_000_000 // offsets
 	WidthStep  = 16        // partitions
@@ -52,10 +52,11 @@ type Set struct {
 	spans  map[string][]span // per relation, in order; a list is replaced, not changed
 }
 
-// New returns a Set that knows no partition yet. It reads the list from db, and attaches partitions in transactions of their own, which write runs.
-// offsetsPerUpdate is about how many offsets go by from one update to the next; 0 means 1.
+// New returns a Set that knows no partition yet. It reads the list from db, and attaches partitions in transactions of
+// their own, which write runs. offsetsPerUpdate is about how many offsets go by from one update to the next; 0 means 1.
 func New(
-	queries *dbsqlc.Queries, db dbsqlc.DBTX, write func(ctx context.Context, fn func(context.Context, pgx.Tx) error) error, logger *slog.Logger,
+	queries *dbsqlc.Queries, db dbsqlc.DBTX, write func(ctx context.Context, fn func(context.Context, pgx.Tx) error) error,
+	logger *slog.Logger,
 	offsetsPerUpdate int64,
 ) *Set {
 	return &Set{queries: queries, db: db, write: write, logger: logger, apart: max(1, offsetsPerUpdate)}
@@ -152,8 +153,8 @@ func firstMissing(spans []span, offsets []int64) (offset int64, found bool) {
 	return 0, false
 }
 
-// needed adds an offset that needs a partition to a list. One of each of the smallest partitions, the last, stands for those
-// before it there: partitions begin and end where those do.
+// needed adds an offset that needs a partition to a list. One of each of the smallest partitions, the last, stands for
+// those before it there: partitions begin and end where those do.
 func needed(offsets []int64, offset, smallest int64) []int64 {
 	last := len(offsets) - 1
 	if last < 0 || offsets[last]/smallest != offset/smallest {
@@ -188,7 +189,8 @@ func nextPartition(spans []span, offset, width int64) span {
 	return next
 }
 
-// load reads which partitions exist. It announces those that were not announced because the process that attached them ended or failed before.
+// load reads which partitions exist. It announces those that were not announced because the process that attached them
+// ended or failed before.
 func (p *Set) load(ctx context.Context) error {
 	rows, err := p.queries.PartitionList(ctx, p.db)
 	if err != nil {
@@ -198,7 +200,8 @@ func (p *Set) load(ctx context.Context) error {
 	for _, row := range rows {
 		spans[row.Relation] = append(spans[row.Relation], span{row.FromOffset, row.ToOffset})
 	}
-	left, err := p.queries.PartitionsUnannounced(ctx, p.db, dbsqlc.PartitionsUnannouncedParams{Relations: partitioned(), Statistics: unannounced})
+	left, err := p.queries.PartitionsUnannounced(ctx, p.db, dbsqlc.PartitionsUnannouncedParams{Relations: partitioned(),
+		Statistics: unannounced})
 	if err != nil {
 		return fmt.Errorf("ask for partitions that were not announced: %w", err)
 	}
@@ -242,12 +245,13 @@ func partitionName(relation string, s span) string { return fmt.Sprintf("%s_p%d"
 
 func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// createSQL makes a partition as a table of its own, which is attached later: CREATE TABLE … PARTITION OF would lock out every reader of
-// the parent. The CHECK spares the attachment a scan.
+// createSQL makes a partition as a table of its own, which is attached later: CREATE TABLE … PARTITION OF would lock
+// out every reader of the parent. The CHECK spares the attachment a scan.
 func createSQL(relation string, s span) (string, error) {
 	column, err := partitionColumn(relation)
 	name := partitionName(relation, s)
-	return fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMPRESSION, CONSTRAINT %s CHECK (%s >= %d AND %[4]s < %[6]d))",
+	return fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMPRESSION, CONSTRAINT "+
+		"%s CHECK (%s >= %d AND %[4]s < %[6]d))",
 		quoted(name), quoted(relation), quoted(name+"_range"), column, s.from, s.to), err
 }
 
@@ -255,7 +259,8 @@ func createSQL(relation string, s span) (string, error) {
 func attachSQL(relation string, s span) []string {
 	name := partitionName(relation, s)
 	return []string{
-		fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)", quoted(relation), quoted(name), s.from, s.to),
+		fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)", quoted(relation), quoted(name), s.from,
+			s.to),
 		fmt.Sprintf("ALTER TABLE %s DROP CONSTRAINT %s", quoted(name), quoted(name+"_range")),
 	}
 }
@@ -280,10 +285,10 @@ func (p *Set) attach(ctx context.Context, relation string, s span) error {
 	})
 }
 
-// announce has every session read the list of partitions again. A session that was reading it while a partition was attached may
-// keep the list without it: PostgreSQL can take in the notice of the change before the old list is stored. It would see none of
-// the partition's rows, and write none, until the next change of the table; this is that change. It changes the parent alone: a
-// partition that is being vacuumed would make it wait, and the vacuum end early.
+// announce has every session read the list of partitions again. A session that was reading it while a partition was
+// attached may keep the list without it: PostgreSQL can take in the notice of the change before the old list is stored.
+// It would see none of the partition's rows, and write none, until the next change of the table; this is that change.
+// It changes the parent alone: a partition that is being vacuumed would make it wait, and the vacuum end early.
 func (p *Set) announce(ctx context.Context, relation string) error {
 	change, err := changeSQL(relation, announced)
 	if err != nil {
@@ -297,9 +302,10 @@ func (p *Set) announce(ctx context.Context, relation string) error {
 	})
 }
 
-// Statistics targets of the column by which a table is partitioned. The transaction that attaches a partition sets the first one, and the one that
-// announces it sets the second, so that whoever reads the list of partitions next knows if the second one is missing. 100 is what PostgreSQL takes
-// for a column without a target, unless default_statistics_target is another.
+// Statistics targets of the column by which a table is partitioned. The transaction that attaches a partition sets the
+// first one, and the one that announces it sets the second, so that whoever reads the list of partitions next knows if
+// the second one is missing. 100 is what PostgreSQL takes for a column without a target, unless
+// default_statistics_target is another.
 const (
 	unannounced = 100
 	announced   = -1
@@ -320,11 +326,13 @@ func (p *Set) alter(ctx context.Context, relation string, change func(context.Co
 			}
 			return change(ctx, tx)
 		})
-		// CREATE INDEX CONCURRENTLY can wait for this transaction while this one waits for it. Then PostgreSQL ends one of them.
+		// CREATE INDEX CONCURRENTLY can wait for this transaction while this one waits for it. Then PostgreSQL ends one of
+		// them.
 		if !pg.HasCode(err, pg.LockNotAvailable, pg.DeadlockDetected) {
 			return err
 		}
-		p.logger.WarnContext(ctx, "waiting to attach a partition: something locks the table", "relation", relation, "try", try+1)
+		p.logger.WarnContext(ctx, "waiting to attach a partition: something locks the table", "relation", relation,
+			"try", try+1)
 	}
 	return err
 }

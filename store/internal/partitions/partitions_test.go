@@ -93,7 +93,8 @@ func TestPartitionsGrow(t *testing.T) {
 	})
 }
 
-// A network's updates are a second apart, which is a million offsets. Ten years of them, after a migration, need few partitions.
+// A network's updates are a second apart, which is a million offsets. Ten years of them, after a migration, need few
+// partitions.
 func TestPartitionsOfASparseLedger(t *testing.T) {
 	t.Parallel()
 	const year = 365 * 24 * 3600 * 1_000_000

@@ -1,5 +1,5 @@
-// Package pg is what every part of the store needs of PostgreSQL: codes of errors, reading rows, ends of transactions and
-// connections, and waiting.
+// Package pg is what every part of the store needs of PostgreSQL: codes of errors, reading rows, ends of transactions
+// and connections, and waiting.
 package pg
 
 import (
@@ -41,7 +41,8 @@ func IsError(err error) bool {
 	var refused *pgconn.PgError
 	var unreached *pgconn.ConnectError
 	var broken net.Error
-	return errors.As(err, &refused) || errors.As(err, &unreached) || errors.As(err, &broken) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	return errors.As(err, &refused) || errors.As(err, &unreached) || errors.As(err, &broken) ||
+		errors.Is(err, io.ErrUnexpectedEOF) ||
 		pgconn.SafeToRetry(err)
 }
 
@@ -80,10 +81,11 @@ type Pool interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// Analyze renews the planner's statistics of those of the tables that have some: they hold values of rows that are gone. A table with partitions
-// has its own only where somebody asked for them, and nothing else renews these.
+// Analyze renews the planner's statistics of those of the tables that have some: they hold values of rows that are
+// gone. A table with partitions has its own only where somebody asked for them, and nothing else renews these.
 func Analyze(ctx context.Context, db Pool, schema string, tables []string) error {
-	names, err := Column[string](ctx, db, "SELECT DISTINCT tablename::text FROM pg_catalog.pg_stats WHERE schemaname = $1 AND tablename = ANY ($2::text[])", schema, tables)
+	names, err := Column[string](ctx, db, "SELECT DISTINCT tablename::text FROM pg_catalog.pg_stats WHERE schemaname = "+
+		"$1 AND tablename = ANY ($2::text[])", schema, tables)
 	if err != nil {
 		return fmt.Errorf("read which statistics there are: %w", err)
 	}
@@ -95,7 +97,8 @@ func Analyze(ctx context.Context, db Pool, schema string, tables []string) error
 	return nil
 }
 
-// Each reads the rows of a query one after the other: it stores the columns of one in the variables that into points to, and calls row.
+// Each reads the rows of a query one after the other: it stores the columns of one in the variables that into points
+// to, and calls row.
 func Each(ctx context.Context, db Queryer, sql string, args, into []any, row func() error) error {
 	rows, err := db.Query(ctx, sql, args...)
 	if err != nil {

@@ -6,8 +6,9 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// RegisterArrays makes a connection send lists of texts and numbers (the columns of many rows, for a statement) in binary form, from memory that
-// is allocated once. pgx would send texts in text form, and encode value by value into memory that has to grow again and again.
+// RegisterArrays makes a connection send lists of texts and numbers (the columns of many rows, for a statement) in
+// binary form, from memory that is allocated once. pgx would send texts in text form, and encode value by value into
+// memory that has to grow again and again.
 func RegisterArrays(plans *pgtype.Map) {
 	register(plans, "_text", pgtype.TextArrayOID, pgtype.TextOID, appendTexts)
 	register(plans, "_int8", pgtype.Int8ArrayOID, pgtype.Int8OID, func(to []byte, list []int64) []byte {
@@ -58,8 +59,8 @@ func appendTexts(to []byte, texts []string) []byte {
 	return appendArray(to, pgtype.TextOID, texts, size, appendText)
 }
 
-// appendArray appends an array whose elements have this type, and the given number of bytes in all. Before them come the number of its dimensions,
-// whether it holds nulls, the elements' type, and the dimension's length and first index.
+// appendArray appends an array whose elements have this type, and the given number of bytes in all. Before them come
+// the number of its dimensions, whether it holds nulls, the elements' type, and the dimension's length and first index.
 func appendArray[T any](to []byte, typ uint32, list []T, bytes int, appendElement func([]byte, T) []byte) []byte {
 	const head = 20
 	to = grown(to, head+4*len(list)+bytes)

@@ -52,7 +52,8 @@ func TestArraysAreEncodedAsPgxDoes(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// A query with lists finds the same rows in each mode that a connection can have, reads lists as before, and can be asked again.
+// A query with lists finds the same rows in each mode that a connection can have, reads lists as before, and can be
+// asked again.
 func TestQueryWithArrays(t *testing.T) {
 	t.Parallel()
 	url := throwaway.Database(t)

@@ -1,9 +1,9 @@
-// Package pgcopy sends rows, and arrays, in PostgreSQL's binary format. The bytes are those that pgx would send, for a fraction of the
-// client's time: pgx looks a plan up for each value, hands the rows from one goroutine to another, and takes each value in a box of
-// its own.
+// Package pgcopy sends rows, and arrays, in PostgreSQL's binary format. The bytes are those that pgx would send, for a
+// fraction of the client's time: pgx looks a plan up for each value, hands the rows from one goroutine to another, and
+// takes each value in a box of its own.
 //
-// It knows no table. A row is a struct whose fields name their columns in a tag db, as sqlc makes them of the tables. No other package
-// of the store uses unsafe to read memory.
+// It knows no table. A row is a struct whose fields name their columns in a tag db, as sqlc makes them of the tables.
+// No other package of the store uses unsafe to read memory.
 package pgcopy
 
 import (
@@ -91,7 +91,8 @@ func newEncoder(rows Rows, types []uint32, plans *pgtype.Map) *encoder {
 	if !ok {
 		buffer = new([bufferSize]byte)
 	}
-	return &encoder{rows: rows, columns: columnsOf(rows.row, types), plans: plans, buffer: buffer, encoded: append(buffer[:0], copyHeader...)}
+	return &encoder{rows: rows, columns: columnsOf(rows.row, types), plans: plans, buffer: buffer,
+		encoded: append(buffer[:0], copyHeader...)}
 }
 
 // release keeps the buffer for another COPY. Nothing may be read any more.
@@ -129,8 +130,8 @@ func (e *encoder) next() (err error) {
 	return nil
 }
 
-// appendValue appends a column's value with its length before it. The types that facts consist of are read where they lie in the row, without an
-// allocation; pgx encodes the others.
+// appendValue appends a column's value with its length before it. The types that facts consist of are read where they
+// lie in the row, without an allocation; pgx encodes the others.
 func (e *encoder) appendValue(to []byte, c *column, value unsafe.Pointer) ([]byte, error) {
 	if c.encode != nil {
 		return c.encode(to, value), nil

@@ -12,8 +12,8 @@ import (
 	"ledgerindexer/store/internal/rows"
 )
 
-// What rows cost on their way into a COPY, without the connection: updates of one creation and one archival each, with ids and payloads
-// as long as real ones.
+// What rows cost on their way into a COPY, without the connection: updates of one creation and one archival each, with
+// ids and payloads as long as real ones.
 func BenchmarkEncodeRows(b *testing.B) {
 	const n = 1000
 	at := pgtype.Timestamptz{Time: time.Unix(1750000000, 123456000).UTC(), Valid: true}

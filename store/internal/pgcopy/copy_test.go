@@ -116,8 +116,8 @@ func TestRowsCanBeLookedAt(t *testing.T) {
 	require.Panics(t, func() { places.Numbers("text")(nil) })
 }
 
-// A server takes what is sent for the same rows as those that pgx sends, in each mode that a connection can have; and of
-// rows that can't be encoded it takes none.
+// A server takes what is sent for the same rows as those that pgx sends, in each mode that a connection can have; and
+// of rows that can't be encoded it takes none.
 func TestCopyIntoTable(t *testing.T) {
 	url := throwaway.Database(t)
 	type row struct {

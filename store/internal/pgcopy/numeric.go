@@ -12,8 +12,8 @@ const numericDigit = 4
 // commonDecimal is what most fees and rewards are.
 const commonDecimal = "0.0000000000"
 
-// appendDecimal appends a number in the binary format of numeric, with its length before it, as the server would send it. It
-// comes straight from the text: pgx makes big numbers of it, which takes ten times as long.
+// appendDecimal appends a number in the binary format of numeric, with its length before it, as the server would send
+// it. It comes straight from the text: pgx makes big numbers of it, which takes ten times as long.
 func appendDecimal(to []byte, d ledger.Decimal) []byte {
 	if d == commonDecimal {
 		return append(to, "\x00\x00\x00\x08"+"\x00\x00\x00\x00\x00\x00\x00\x0a"...)
@@ -21,7 +21,8 @@ func appendDecimal(to []byte, d ledger.Decimal) []byte {
 	negative, whole, fraction := d.Digits()
 	scale := len(fraction)
 	at := len(to)
-	to = append(to, "\x00\x00\x00\x00"+"\x00\x00\x00\x00\x00\x00\x00\x00"...) // its length, and what comes before the digits
+	// its length, and what comes before the digits
+	to = append(to, "\x00\x00\x00\x00"+"\x00\x00\x00\x00\x00\x00\x00\x00"...)
 	digits := len(to)
 	weight := (len(whole)+numericDigit-1)/numericDigit - 1 // the first digit counts 10000 to this power
 	for len(whole) > 0 {

@@ -1,8 +1,8 @@
-// Package redacted knows which contracts and updates an operator has redacted, and takes their content out of what was read, before
-// anything is made of it: rows, what contracts hold, and what is compared with stored rows.
+// Package redacted knows which contracts and updates an operator has redacted, and takes their content out of what was
+// read, before anything is made of it: rows, what contracts hold, and what is compared with stored rows.
 //
-// Table.Content in package tables says which columns hold content; stored rows are erased by it. A test compares the rows that are written of
-// redacted elements with those that erasing leaves.
+// Table.Content in package tables says which columns hold content; stored rows are erased by it. A test compares the
+// rows that are written of redacted elements with those that erasing leaves.
 package redacted
 
 import (
@@ -64,7 +64,8 @@ func Read(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX) (*Set, error) 
 // With returns the set with some more.
 func (s *Set) With(contracts, updates []string) *Set {
 	if s != nil {
-		contracts, updates = slices.AppendSeq(slices.Clone(contracts), maps.Keys(s.contracts)), slices.AppendSeq(slices.Clone(updates), maps.Keys(s.updates))
+		contracts, updates = slices.AppendSeq(slices.Clone(contracts), maps.Keys(s.contracts)),
+			slices.AppendSeq(slices.Clone(updates), maps.Keys(s.updates))
 	}
 	return New(contracts, updates)
 }
@@ -200,8 +201,8 @@ func (s *Set) Lookup(lookup ledger.Lookup) ledger.Lookup {
 	return lookup
 }
 
-// Record returns a record of the transaction history without what was redacted. Who paid whom, how much and when stays: balances are
-// sums of it.
+// Record returns a record of the transaction history without what was redacted. Who paid whom, how much and when stays:
+// balances are sums of it.
 func (s *Set) Record(t *ledger.Transaction) *ledger.Transaction {
 	if s == nil || !s.updates[updateOf(t.EventID)] && !s.instructed(t) && !s.named(t.Raw) {
 		return t
@@ -209,7 +210,8 @@ func (s *Set) Record(t *ledger.Transaction) *ledger.Transaction {
 	return bare(t)
 }
 
-// Records returns the records of an update without what was redacted, and without what exercises of redacted contracts say in them.
+// Records returns the records of an update without what was redacted, and without what exercises of redacted contracts
+// say in them.
 func (s *Set) Records(u *ledger.MovedUpdate) []ledger.Transaction {
 	list, said := u.Records(), s.Said(u)
 	for i := range list {
@@ -263,7 +265,8 @@ func (s *Set) instructed(t *ledger.Transaction) bool {
 		t.Transfer != nil && t.Transfer.InstructionCID != nil && s.contracts[*t.Transfer.InstructionCID]
 }
 
-// updateOf returns the update id in an event id, as the database's function update_id_of does; empty: the id has another form.
+// updateOf returns the update id in an event id, as the database's function update_id_of does; empty: the id has
+// another form.
 func updateOf(eventID string) string {
 	head, isID := strings.CutPrefix(strings.TrimRight(eventID, "0123456789"), "#")
 	head, isTrimmed := strings.CutSuffix(head, ":")

@@ -49,7 +49,8 @@ func (c *Carried) Grow(entries int) {
 	c.Created, c.Active = slices.Grow(c.Created, entries), slices.Grow(c.Active, entries)
 }
 
-// Release keeps the room of the rows for another page. They must have been written: after an error a COPY may read them still.
+// Release keeps the room of the rows for another page. They must have been written: after an error a COPY may read them
+// still.
 func (c *Carried) Release() {
 	carriedPool.Put(&Carried{Created: emptied(c.Created), Active: emptied(c.Active)})
 	*c = Carried{}
@@ -63,7 +64,8 @@ func EntryNames(n *names.Wanted, e *ledger.ContractEntry, at ledger.Offset) erro
 		}
 		return &ledger.Problem{
 			What: fmt.Sprintf("the snapshot at offset %d has contract %s with the later offset %d", at, contractID, offset),
-			Do:   "the server's answer contradicts the request: nothing of this page was stored; report it to the participant's operator",
+			Do: "the server's answer contradicts the request: nothing of this page was stored; report it to the " +
+				"participant's operator",
 		}
 	}
 	creation := func(c *ledger.CreatedEvent) error {
@@ -79,7 +81,8 @@ func EntryNames(n *names.Wanted, e *ledger.ContractEntry, at ledger.Offset) erro
 		return creation(&e.Active.Created)
 	case e.Unassigned != nil:
 		unassignedNames(n, &e.Unassigned.Unassigned)
-		if err := within(e.Unassigned.Unassigned.ContractID, e.Unassigned.Unassigned.Offset); err != nil || e.Unassigned.Apart {
+		if err := within(e.Unassigned.Unassigned.ContractID, e.Unassigned.Unassigned.Offset); err != nil ||
+			e.Unassigned.Apart {
 			return err
 		}
 		return creation(&e.Unassigned.Created)
@@ -126,7 +129,8 @@ func (c *Carried) Add(r names.Numbers, e *ledger.ContractEntry) {
 		if !e.Unassigned.Apart {
 			c.addIncomplete(r, e, created, r.Synchronizer(u.Source))
 		}
-		c.addReassignment(e, created, unassignedRow(r, u.Offset, u, &c.Exact), Place{offset: u.Offset, nodeID: &u.NodeID}, "entry_extra")
+		c.addReassignment(e, created, unassignedRow(r, u.Offset, u, &c.Exact), Place{offset: u.Offset, nodeID: &u.NodeID},
+			"entry_extra")
 	case e.Assigned != nil:
 		a, created := &e.Assigned.Assigned, &e.Assigned.Created
 		if !e.Assigned.Apart {
@@ -150,16 +154,20 @@ func (c *Carried) addUnknown(e *ledger.ContractEntry, kind string, raw ledger.JS
 	})
 }
 
-func (c *Carried) addIncomplete(r names.Numbers, e *ledger.ContractEntry, created *ledger.CreatedEvent, synchronizer int32) {
+func (c *Carried) addIncomplete(r names.Numbers, e *ledger.ContractEntry, created *ledger.CreatedEvent,
+	synchronizer int32) {
 	i := incompleteCreation{exact: Exact{plain: e.Plain}}
 	i.created, i.interfaceViews = c.creation(r, e, created, synchronizer, &i.exact)
 	c.incomplete = append(c.incomplete, i)
 }
 
-// addReassignment adds the row of an incomplete reassignment. What the entry says besides is kept under this field, where it has to be.
-func (c *Carried) addReassignment(e *ledger.ContractEntry, created *ledger.CreatedEvent, row Reassignment, at Place, field string) {
+// addReassignment adds the row of an incomplete reassignment. What the entry says besides is kept under this field,
+// where it has to be.
+func (c *Carried) addReassignment(e *ledger.ContractEntry, created *ledger.CreatedEvent, row Reassignment, at Place,
+	field string) {
 	carried := carriedReassignment(&row)
-	carried.SnapshotOffset, carried.WorkflowID, carried.EntryExtra = int64(c.at), e.WorkflowID, c.Exact.Value(at, field, entryExtra(e))
+	carried.SnapshotOffset, carried.WorkflowID, carried.EntryExtra = int64(c.at), e.WorkflowID,
+		c.Exact.Value(at, field, entryExtra(e))
 	carried.CreatedOffset, carried.CreatedNodeID = int64(created.Offset), created.NodeID
 	c.Reassignments = append(c.Reassignments, carried)
 }
@@ -203,8 +211,8 @@ func entryExtra(e *ledger.ContractEntry) ledger.JSON {
 	}
 }
 
-// Settle decides which creation events of incomplete reassignments are rows of their own: those that no entry before has
-// in this page, nor, as is asked for each, an entry of another page.
+// Settle decides which creation events of incomplete reassignments are rows of their own: those that no entry before
+// has in this page, nor, as is asked for each, an entry of another page.
 func (c *Carried) Settle(elsewhere func(offset int64, nodeID int32) (bool, error)) error {
 	if len(c.incomplete) == 0 {
 		return nil
@@ -237,11 +245,14 @@ func (c *Carried) Settle(elsewhere func(offset int64, nodeID int32) (bool, error
 // LeaveOut removes the rows whose offsets are covered.
 func (c *Carried) LeaveOut(covered func(offset int64) bool) {
 	c.Created = slices.DeleteFunc(c.Created, func(r CarriedCreated) bool { return covered(r.LedgerOffset) })
-	c.interfaceViews = slices.DeleteFunc(c.interfaceViews, func(r CarriedInterfaceView) bool { return covered(r.LedgerOffset) })
-	c.Reassignments = slices.DeleteFunc(c.Reassignments, func(r CarriedReassignment) bool { return covered(r.LedgerOffset) })
+	c.interfaceViews = slices.DeleteFunc(c.interfaceViews,
+		func(r CarriedInterfaceView) bool { return covered(r.LedgerOffset) })
+	c.Reassignments = slices.DeleteFunc(c.Reassignments,
+		func(r CarriedReassignment) bool { return covered(r.LedgerOffset) })
 	c.unknown = slices.DeleteFunc(c.unknown, func(r CarriedUnknownElement) bool { return covered(r.LedgerOffset) })
 	c.Exact.Rows = slices.DeleteFunc(c.Exact.Rows, func(r ExactPayload) bool { return covered(r.LedgerOffset) })
-	c.incomplete = slices.DeleteFunc(c.incomplete, func(i incompleteCreation) bool { return covered(i.created.LedgerOffset) })
+	c.incomplete = slices.DeleteFunc(c.incomplete,
+		func(i incompleteCreation) bool { return covered(i.created.LedgerOffset) })
 }
 
 // EventPlace identifies an event.

@@ -31,8 +31,9 @@ type checkpointTime struct {
 
 func (t *checkpointTime) time() ledger.SynchronizerTime { return t.checkpoint.Times[t.ordinal] }
 
-// LatestTimes returns the latest time of each synchronizer at each offset in the pages. Of equal times the first counts, as in the upsert.
-// The list is in the order of offsets and synchronizers, so that two writers never wait for each other's rows.
+// LatestTimes returns the latest time of each synchronizer at each offset in the pages. Of equal times the first
+// counts, as in the upsert. The list is in the order of offsets and synchronizers, so that two writers never wait for
+// each other's rows.
 func LatestTimes(r names.Numbers, pages []ledger.Page) []checkpointTime {
 	var all []checkpointTime
 	place := map[CheckpointKey]int{}
@@ -40,7 +41,8 @@ func LatestTimes(r names.Numbers, pages []ledger.Page) []checkpointTime {
 		for j := range pages[i].Checkpoints {
 			checkpoint := &pages[i].Checkpoints[j]
 			for ordinal, t := range checkpoint.Times {
-				said := checkpointTime{CheckpointKey{int64(checkpoint.Offset), r.Synchronizer(t.SynchronizerID)}, checkpoint, ordinal}
+				said := checkpointTime{CheckpointKey{int64(checkpoint.Offset), r.Synchronizer(t.SynchronizerID)}, checkpoint,
+					ordinal}
 				at, known := place[said.key]
 				switch {
 				case !known:
@@ -107,7 +109,8 @@ func (c *Checkpoints) add(said checkpointTime) {
 	c.bytes += len(extra)
 }
 
-// CheckpointFields returns the names under which checkpoint_exact_payloads keeps what a checkpoint says besides, and a time.
+// CheckpointFields returns the names under which checkpoint_exact_payloads keeps what a checkpoint says besides, and a
+// time.
 func CheckpointFields(synchronizerID string) [2]string {
 	return [2]string{"checkpoint_extra " + synchronizerID, "checkpoint_time " + synchronizerID}
 }

@@ -10,8 +10,8 @@ import (
 	"ledgerindexer/store/internal/names"
 )
 
-// realisticUpdates are updates of one creation and one archival each, with ids, parties and payloads as long as real ones. Lists of
-// parties that are alike share their memory, as those that were decoded.
+// realisticUpdates are updates of one creation and one archival each, with ids, parties and payloads as long as real
+// ones. Lists of parties that are alike share their memory, as those that were decoded.
 func realisticUpdates(n int) []*ledger.Update {
 	const template = "0b3f41ae14e183232720d398dab66d2df2b073a3f3f107ec48fcb07ec407163b:Splice.Amulet:LockedAmulet"
 	synchronizer, dso, packageID := "global-domain::1220"+strings.Repeat("be", 32), "DSO::1220"+strings.Repeat("cd", 32), strings.Repeat("0b", 32)

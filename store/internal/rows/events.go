@@ -5,8 +5,8 @@ import (
 	"ledgerindexer/store/internal/names"
 )
 
-// An event comes from an update or from an entry of a snapshot: these are the columns that both have, with the copy of a fact's row for the
-// carried one.
+// An event comes from an update or from an entry of a snapshot: these are the columns that both have, with the copy of
+// a fact's row for the carried one.
 
 // The kinds of reassignment, as they stand in the database.
 const (
@@ -15,7 +15,8 @@ const (
 )
 
 // createdRow returns what a creation event says, except for where and when it was created.
-func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, synchronizer *int32, exact *Exact) Created {
+func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, synchronizer *int32,
+	exact *Exact) Created {
 	at := Place{offset: offset, nodeID: &c.NodeID}
 	exact.Time(at, "createdAt", c.CreatedAt)
 	numbers := r.Created(c)
@@ -24,7 +25,8 @@ func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, s
 		TemplateRef: numbers.Template, SynchronizerRef: synchronizer, CreatedAt: Timestamp(c.CreatedAt), ACSDelta: c.ACSDelta,
 		Payload: exact.Value(at, "payload", c.Argument), ContractKey: exact.Value(at, "contract_key", c.ContractKey),
 		ContractKeyHash: c.ContractKeyHash, SignatoriesRef: numbers.Signatories, ObserversRef: numbers.Observers,
-		WitnessPartiesRef: numbers.Witnesses, StakeholdersRef: numbers.Stakeholders, CreatedEventBlob: c.Blob, Extra: exact.Value(at, "extra", c.Extra),
+		WitnessPartiesRef: numbers.Witnesses, StakeholdersRef: numbers.Stakeholders, CreatedEventBlob: c.Blob,
+		Extra: exact.Value(at, "extra", c.Extra),
 	}
 }
 
@@ -32,19 +34,24 @@ func carriedCreation(row *Created) CarriedCreated {
 	return CarriedCreated{
 		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, ContractID: row.ContractID, TemplateRef: row.TemplateRef,
 		SynchronizerRef: row.SynchronizerRef, CreatedAt: row.CreatedAt, ACSDelta: row.ACSDelta, Payload: row.Payload,
-		ContractKey: row.ContractKey, ContractKeyHash: row.ContractKeyHash, SignatoriesRef: row.SignatoriesRef, ObserversRef: row.ObserversRef,
-		WitnessPartiesRef: row.WitnessPartiesRef, StakeholdersRef: row.StakeholdersRef, CreatedEventBlob: row.CreatedEventBlob, Extra: row.Extra,
+		ContractKey: row.ContractKey, ContractKeyHash: row.ContractKeyHash, SignatoriesRef: row.SignatoriesRef,
+		ObserversRef:      row.ObserversRef,
+		WitnessPartiesRef: row.WitnessPartiesRef, StakeholdersRef: row.StakeholdersRef,
+		CreatedEventBlob: row.CreatedEventBlob, Extra: row.Extra,
 	}
 }
 
 // interfaceViewRow returns what a creation event says of an interface view, by its place in the list.
-func interfaceViewRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, i int, synchronizer *int32, exact *Exact) InterfaceView {
+func interfaceViewRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, i int, synchronizer *int32,
+	exact *Exact) InterfaceView {
 	v := &c.InterfaceViews[i]
 	at := Place{offset: offset, nodeID: &c.NodeID, interfaceID: &v.InterfaceID, ordinal: placed(i)}
 	return InterfaceView{
-		LedgerOffset: int64(offset), NodeID: c.NodeID, Ordinal: int32(i), ContractID: c.ContractID, InterfaceID: v.InterfaceID,
+		LedgerOffset: int64(offset), NodeID: c.NodeID, Ordinal: int32(i), ContractID: c.ContractID,
+		InterfaceID:     v.InterfaceID,
 		SynchronizerRef: synchronizer, ViewValue: exact.Value(at, "view_value", v.Value),
-		StatusCode: v.StatusCode, StatusMessage: v.StatusMessage, StatusDetails: exact.Value(at, "status_details", v.StatusDetails),
+		StatusCode: v.StatusCode, StatusMessage: v.StatusMessage, StatusDetails: exact.Value(at, "status_details",
+			v.StatusDetails),
 		ImplementationPackageID: v.ImplementationPackageID, Extra: exact.Value(at, "extra", v.Extra),
 		SeenByRef: r.Created(c).SeenBy,
 	}
@@ -52,13 +59,17 @@ func interfaceViewRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEv
 
 func carriedInterfaceView(row *InterfaceView) CarriedInterfaceView {
 	return CarriedInterfaceView{
-		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, Ordinal: row.Ordinal, ContractID: row.ContractID, InterfaceID: row.InterfaceID,
-		SynchronizerRef: row.SynchronizerRef, ViewValue: row.ViewValue, StatusCode: row.StatusCode, StatusMessage: row.StatusMessage,
-		StatusDetails: row.StatusDetails, ImplementationPackageID: row.ImplementationPackageID, Extra: row.Extra, SeenByRef: row.SeenByRef,
+		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, Ordinal: row.Ordinal, ContractID: row.ContractID,
+		InterfaceID:     row.InterfaceID,
+		SynchronizerRef: row.SynchronizerRef, ViewValue: row.ViewValue, StatusCode: row.StatusCode,
+		StatusMessage: row.StatusMessage,
+		StatusDetails: row.StatusDetails, ImplementationPackageID: row.ImplementationPackageID, Extra: row.Extra,
+		SeenByRef: row.SeenByRef,
 	}
 }
 
-// assignedRow returns what an assignment says, at the place of the creation event inside it. The server states its witnesses once, there.
+// assignedRow returns what an assignment says, at the place of the creation event inside it. The server states its
+// witnesses once, there.
 func assignedRow(r names.Numbers, at Place, e *ledger.AssignedEvent, witnesses []string, exact *Exact) Reassignment {
 	return Reassignment{
 		LedgerOffset: int64(at.offset), NodeID: *at.nodeID, Kind: KindAssigned, ContractID: e.ContractID,
@@ -76,16 +87,20 @@ func unassignedRow(r names.Numbers, offset ledger.Offset, e *ledger.UnassignedEv
 		LedgerOffset: int64(offset), NodeID: e.NodeID, Kind: KindUnassigned, ContractID: e.ContractID,
 		TemplateRef: r.Template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.OptionalSynchronizer(&e.Source),
 		ReassignmentID: e.ReassignmentID, SourceRef: r.Synchronizer(e.Source), TargetRef: r.Synchronizer(e.Target),
-		Submitter: e.Submitter, ReassignmentCounter: e.ReassignmentCounter, AssignmentExclusivity: Timestamp(e.AssignmentExclusivity),
-		WitnessPartiesRef: r.Parties(e.WitnessParties), Extra: exact.Value(at, "extra", e.Extra),
+		Submitter: e.Submitter, ReassignmentCounter: e.ReassignmentCounter,
+		AssignmentExclusivity: Timestamp(e.AssignmentExclusivity),
+		WitnessPartiesRef:     r.Parties(e.WitnessParties), Extra: exact.Value(at, "extra", e.Extra),
 	}
 }
 
 func carriedReassignment(row *Reassignment) CarriedReassignment {
 	return CarriedReassignment{
-		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, Kind: row.Kind, ContractID: row.ContractID, TemplateRef: row.TemplateRef,
-		SynchronizerRef: row.SynchronizerRef, ReassignmentID: row.ReassignmentID, SourceRef: row.SourceRef, TargetRef: row.TargetRef,
-		Submitter: row.Submitter, ReassignmentCounter: row.ReassignmentCounter, AssignmentExclusivity: row.AssignmentExclusivity,
-		WitnessPartiesRef: row.WitnessPartiesRef, Extra: row.Extra,
+		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, Kind: row.Kind, ContractID: row.ContractID,
+		TemplateRef:     row.TemplateRef,
+		SynchronizerRef: row.SynchronizerRef, ReassignmentID: row.ReassignmentID, SourceRef: row.SourceRef,
+		TargetRef: row.TargetRef,
+		Submitter: row.Submitter, ReassignmentCounter: row.ReassignmentCounter,
+		AssignmentExclusivity: row.AssignmentExclusivity,
+		WitnessPartiesRef:     row.WitnessPartiesRef, Extra: row.Extra,
 	}
 }

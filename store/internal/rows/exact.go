@@ -7,8 +7,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// The limits of jsonb: those of PostgreSQL's numeric, and a depth of nesting at which its recursive parser and printer stay within the
-// max_stack_depth of every server.
+// The limits of jsonb: those of PostgreSQL's numeric, and a depth of nesting at which its recursive parser and printer
+// stay within the max_stack_depth of every server.
 const (
 	maxNesting        = 1_000
 	maxNumberDigits   = 131_072 // before the decimal point
@@ -18,14 +18,15 @@ const (
 	maxBytes = 32 << 20
 )
 
-// Exact collects the values that jsonb cannot hold, in the columns of table exact_payloads. The tables for other owners have some of these columns.
+// Exact collects the values that jsonb cannot hold, in the columns of table exact_payloads. The tables for other owners
+// have some of these columns.
 type Exact struct {
 	Rows  []ExactPayload
 	plain bool // the values that come are known to be none of those
 }
 
-// Place is whose value it is: the fields that are nil do not apply. The ordinal distinguishes elements that have nothing
-// else to identify them: interface views of one event, and unknown elements.
+// Place is whose value it is: the fields that are nil do not apply. The ordinal distinguishes elements that have
+// nothing else to identify them: interface views of one event, and unknown elements.
 type Place struct {
 	offset      ledger.Offset
 	nodeID      *int32
@@ -61,7 +62,8 @@ func (k *Exact) Time(at Place, field string, t ledger.Time) {
 
 func (k *Exact) keep(at Place, field string, exact []byte) {
 	k.Rows = append(k.Rows, ExactPayload{
-		LedgerOffset: int64(at.offset), NodeID: at.nodeID, InterfaceID: at.interfaceID, Seq: at.ordinal, Field: field, Exact: exact,
+		LedgerOffset: int64(at.offset), NodeID: at.nodeID, InterfaceID: at.interfaceID, Seq: at.ordinal, Field: field,
+		Exact: exact,
 	})
 }
 

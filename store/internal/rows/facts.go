@@ -109,9 +109,11 @@ func NewFacts() Facts {
 	return Facts{}
 }
 
-// Release keeps the room of the rows for another batch. They must have been written: after an error a COPY may read them still.
+// Release keeps the room of the rows for another batch. They must have been written: after an error a COPY may read
+// them still.
 func (f *Facts) Release() {
-	factsPool.Put(&Facts{updates: emptied(f.updates), Created: emptied(f.Created), archived: emptied(f.archived), exercised: emptied(f.exercised)})
+	factsPool.Put(&Facts{updates: emptied(f.updates), Created: emptied(f.Created), archived: emptied(f.archived),
+		exercised: emptied(f.exercised)})
 	*f = Facts{}
 }
 
@@ -133,7 +135,8 @@ func (f *Facts) Add(r names.Numbers, u *ledger.Update) {
 	synchronizer := r.OptionalSynchronizer(u.SynchronizerID)
 	row := Update{
 		LedgerOffset: int64(u.Offset), Kind: string(u.Kind), SynchronizerRef: synchronizer,
-		RecordTime: Timestamp(u.RecordTime), EffectiveAt: Timestamp(u.EffectiveAt), CommandID: u.CommandID, WorkflowID: u.WorkflowID,
+		RecordTime: Timestamp(u.RecordTime), EffectiveAt: Timestamp(u.EffectiveAt), CommandID: u.CommandID,
+		WorkflowID:  u.WorkflowID,
 		TraceParent: u.TraceParent, TraceState: u.TraceState, ExternalTransactionHash: u.ExternalTransactionHash,
 		TransactionHash: u.TransactionHash, PaidTrafficCost: u.PaidTrafficCost, Extra: f.exact.Value(at, "extra", u.Extra),
 	}
@@ -152,7 +155,8 @@ func (f *Facts) Add(r names.Numbers, u *ledger.Update) {
 		}
 		assigned := assignments[c.NodeID]
 		f.addCreated(r, u, c, r.OptionalSynchronizer(&assigned.Target))
-		f.addReassignment(u, assignedRow(r, Place{offset: u.Offset, nodeID: &assigned.NodeID}, assigned, c.WitnessParties, &f.exact))
+		f.addReassignment(u, assignedRow(r, Place{offset: u.Offset, nodeID: &assigned.NodeID}, assigned, c.WitnessParties,
+			&f.exact))
 	}
 	for i := range u.Archived {
 		f.addArchived(r, u, &u.Archived[i], synchronizer)
@@ -189,7 +193,8 @@ func (f *Facts) addCreated(r names.Numbers, u *ledger.Update, c *ledger.CreatedE
 func (f *Facts) addArchived(r names.Numbers, u *ledger.Update, a *ledger.ArchivedEvent, synchronizer *int32) {
 	at := Place{offset: u.Offset, nodeID: &a.NodeID}
 	f.archived = append(f.archived, Archived{
-		LedgerOffset: int64(u.Offset), NodeID: a.NodeID, ContractID: a.ContractID, TemplateRef: r.Template(a.TemplateID, a.PackageName, nil),
+		LedgerOffset: int64(u.Offset), NodeID: a.NodeID, ContractID: a.ContractID, TemplateRef: r.Template(a.TemplateID,
+			a.PackageName, nil),
 		SynchronizerRef: synchronizer, RecordTime: Timestamp(u.RecordTime), WitnessPartiesRef: r.Parties(a.WitnessParties),
 		ImplementedInterfaces: a.ImplementedInterfaces, Extra: f.exact.Value(at, "extra", a.Extra),
 	})
@@ -198,9 +203,11 @@ func (f *Facts) addArchived(r names.Numbers, u *ledger.Update, a *ledger.Archive
 func (f *Facts) addExercised(r names.Numbers, u *ledger.Update, e *ledger.ExercisedEvent, synchronizer *int32) {
 	at := Place{offset: u.Offset, nodeID: &e.NodeID}
 	f.exercised = append(f.exercised, Exercised{
-		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, ContractID: e.ContractID, TemplateRef: r.Template(e.TemplateID, e.PackageName, nil),
+		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, ContractID: e.ContractID, TemplateRef: r.Template(e.TemplateID,
+			e.PackageName, nil),
 		SynchronizerRef: synchronizer, RecordTime: Timestamp(u.RecordTime), InterfaceID: e.InterfaceID, Choice: e.Choice,
-		ChoiceArgument: f.exact.Value(at, "choice_argument", e.Argument), ExerciseResult: f.exact.Value(at, "exercise_result", e.Result),
+		ChoiceArgument: f.exact.Value(at, "choice_argument", e.Argument), ExerciseResult: f.exact.Value(at, "exercise_result",
+			e.Result),
 		ActingPartiesRef: r.Parties(e.ActingParties), Consuming: e.Consuming, LastDescendantNodeID: e.LastDescendantNodeID,
 		WitnessPartiesRef: r.Parties(e.WitnessParties), ACSDelta: e.ACSDelta, ImplementedInterfaces: e.ImplementedInterfaces,
 		Extra: f.exact.Value(at, "extra", e.Extra),

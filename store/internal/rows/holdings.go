@@ -14,8 +14,8 @@ import (
 	"ledgerindexer/store/internal/names"
 )
 
-// The view created_holdings defines what a contract holds. This file computes the same in a tenth of the time. Anybody can write the payloads that
-// are read here, so a part that can't be read is nil, not an error.
+// The view created_holdings defines what a contract holds. This file computes the same in a tenth of the time. Anybody
+// can write the payloads that are read here, so a part that can't be read is nil, not an error.
 
 // The interfaces of the token standard whose views describe holdings, from the version that counts most on.
 var holdingInterfaces = [...]string{":Splice.Api.Token.HoldingV2:Holding", ":Splice.Api.Token.HoldingV1:Holding"}
@@ -23,14 +23,16 @@ var holdingInterfaces = [...]string{":Splice.Api.Token.HoldingV2:Holding", ":Spl
 // ownerIn is the member of such a view that is, or has, the owner.
 var ownerIn = [...]string{"account", "owner"}
 
-// wantCreated collects the names of a creation event, and what it holds. plain is as in Update. It returns who may see the event.
+// wantCreated collects the names of a creation event, and what it holds. plain is as in Update. It returns who may see
+// the event.
 func wantCreated(n *names.Wanted, c *ledger.CreatedEvent, plain bool) (witnesses, stakeholders names.ListPlace) {
 	var holding *names.Holding
 	h := holdingReader{event: c, plain: plain}
 	isAmulet, isLocked := amulet(c)
 	if isAmulet && h.readAmulet(isLocked) || h.readViews() || isAmulet {
 		admin := h.position.InstrumentAdmin
-		h.position.AdminSigned = admin != nil && slices.ContainsFunc(c.Signatories, func(party string) bool { return party == string(admin) })
+		h.position.AdminSigned = admin != nil && slices.ContainsFunc(c.Signatories,
+			func(party string) bool { return party == string(admin) })
 		holding = n.Holding(h.position, h.amount, h.locked, h.lockedUntil)
 	}
 	return n.Created(c, holding)
@@ -58,8 +60,8 @@ type holdingReader struct {
 // lockedOrNot has the booleans that rows point at.
 var lockedOrNot = map[bool]*bool{true: new(true), false: new(false)}
 
-// stored returns a value as its column has it. In place of a value that jsonb refuses, the column has an object with none of the members that are
-// read here.
+// stored returns a value as its column has it. In place of a value that jsonb refuses, the column has an object with
+// none of the members that are read here.
 func (h *holdingReader) stored(value ledger.JSON) []byte {
 	if !h.plain && jsonbRefuses(value) != "" {
 		return nil
@@ -84,8 +86,8 @@ func (h *holdingReader) readAmulet(isLocked bool) bool {
 	return true
 }
 
-// readViews reads the view that counts: one that says who owns how much, before the others; the later version, before the earlier one;
-// the first of these. It reports whether there is one.
+// readViews reads the view that counts: one that says who owns how much, before the others; the later version, before
+// the earlier one; the first of these. It reports whether there is one.
 func (h *holdingReader) readViews() (found bool) {
 	for version, suffix := range holdingInterfaces {
 		for i := range h.event.InterfaceViews {
@@ -188,8 +190,8 @@ func textOf(value []byte) []byte {
 // mostDecimal is the most characters that the text of a decimal may have.
 const mostDecimal = 700
 
-// decimalOf returns the decimal in a text or a number, as numeric prints it, as the database's function decimal_of does; empty where there
-// is none.
+// decimalOf returns the decimal in a text or a number, as numeric prints it, as the database's function decimal_of
+// does; empty where there is none.
 func decimalOf(value []byte) ledger.Decimal {
 	text := string(value)
 	if kindOf(value) == '"' {
@@ -210,7 +212,8 @@ func decimalOf(value []byte) ledger.Decimal {
 // timeOf returns the time in a text, as ledger.as_timestamptz does.
 func timeOf(value []byte) (at pgtype.Timestamptz) {
 	text := string(textOf(value))
-	if len(text) < len("2006-01-02T15:04:05Z") || len(text) > len("2006-01-02T15:04:05.000000Z") || text[13] != ':' || text[19] == ',' || strings.HasPrefix(text, "0000") {
+	if len(text) < len("2006-01-02T15:04:05Z") || len(text) > len("2006-01-02T15:04:05.000000Z") || text[13] != ':' ||
+		text[19] == ',' || strings.HasPrefix(text, "0000") {
 		return at // what is not refused here and is no time, time.Parse refuses
 	}
 	t, err := time.Parse("2006-01-02T15:04:05Z", text)
@@ -227,7 +230,8 @@ func durationOf(value []byte) (d time.Duration, ok bool) {
 		text = string(decimalOf(value))
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || strings.HasPrefix(text, "+") || len(strings.TrimPrefix(text, "-")) > 19 || n > mostMicroseconds || n < -mostMicroseconds {
+	if err != nil || strings.HasPrefix(text, "+") || len(strings.TrimPrefix(text, "-")) > 19 || n > mostMicroseconds ||
+		n < -mostMicroseconds {
 		return 0, false
 	}
 	return time.Duration(n) * time.Microsecond, true

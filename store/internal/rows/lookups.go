@@ -13,7 +13,8 @@ import (
 // LookupRow converts an outcome into its row.
 func LookupRow(r names.Numbers, lookup *ledger.Lookup) (row dbsqlc.LookupSaveParams, exact Exact) {
 	row = dbsqlc.LookupSaveParams{
-		ContractID: lookup.ContractID, Status: string(lookup.Status), LookedUpAt: Timestamp(ledger.Time{Time: lookup.At, Valid: true}),
+		ContractID: lookup.ContractID, Status: string(lookup.Status),
+		LookedUpAt: Timestamp(ledger.Time{Time: lookup.At, Valid: true}),
 	}
 	if lookup.Reason != "" {
 		row.Reason = &lookup.Reason

@@ -15,8 +15,9 @@ type partyTransferRows struct {
 	once   []PartyTransfer
 }
 
-// of returns the rows that belong to transfers and their receivers, which come in the same order: those of the
-// view transfer_parties, computed where the rows are at hand. They are sorted as the table's index is, which fills it faster.
+// of returns the rows that belong to transfers and their receivers, which come in the same order: those of the view
+// transfer_parties, computed where the rows are at hand. They are sorted as the table's index is, which fills it
+// faster.
 func (p *partyTransferRows) of(transfers []Transfer, receivers []TransferReceiver) []PartyTransfer {
 	rows := slices.Grow(p.rows, len(transfers)+len(receivers))
 	for i := range transfers {

@@ -36,11 +36,13 @@ func NewRecords() Records {
 	return Records{}
 }
 
-// Release keeps the room of the rows for another batch. They must have been written: after an error a COPY may read them still.
+// Release keeps the room of the rows for another batch. They must have been written: after an error a COPY may read
+// them still.
 func (r *Records) Release() {
 	recordsPool.Put(&Records{
 		Transactions: emptied(r.Transactions), transfers: emptied(r.transfers), receivers: emptied(r.receivers),
-		BalanceChanges: emptied(r.BalanceChanges), mints: emptied(r.mints), taps: emptied(r.taps), ofParties: r.ofParties.emptied(),
+		BalanceChanges: emptied(r.BalanceChanges), mints: emptied(r.mints), taps: emptied(r.taps),
+		ofParties: r.ofParties.emptied(),
 	})
 	*r = Records{}
 }
@@ -132,8 +134,8 @@ func (x recordExact) value(field string, value ledger.JSON) []byte {
 	return x.keeper.Value(x.at, x.path(field), value)
 }
 
-// AddAll converts records into their rows, with the seqs after a given one, and without redacted content. The fingerprint is computed from the
-// record as it was served, so that the record is recognized when it is served again.
+// AddAll converts records into their rows, with the seqs after a given one, and without redacted content. The
+// fingerprint is computed from the record as it was served, so that the record is recognized when it is served again.
 func (r *Records) AddAll(refs names.Numbers, erased *redacted.Set, after int64, records []ledger.Transaction) {
 	r.grow(records)
 	for i := range records {
@@ -189,10 +191,11 @@ func (r *Records) addTransfer(x recordExact, seq int64, t *ledger.Transaction) {
 		InputValidatorRewardAmount: sender.InputValidatorRewardAmount,
 		InputSvRewardAmount:        sender.InputSVRewardAmount,
 		InputValidatorFaucetAmount: sender.InputValidatorFaucetAmount,
-		Description:                transfer.Description, TransferKind: transfer.Kind, InstructionReceiver: transfer.InstructionReceiver,
-		InstructionAmount: transfer.InstructionAmount,
-		InstructionCid:    transfer.InstructionCID,
-		Receivers:         lengthOf(transfer.Receivers), BalanceChanges: lengthOf(transfer.BalanceChanges),
+		Description:                transfer.Description, TransferKind: transfer.Kind,
+		InstructionReceiver: transfer.InstructionReceiver,
+		InstructionAmount:   transfer.InstructionAmount,
+		InstructionCid:      transfer.InstructionCID,
+		Receivers:           lengthOf(transfer.Receivers), BalanceChanges: lengthOf(transfer.BalanceChanges),
 		SenderExtra: x.value("transfer.sender.extra", sender.Extra), Extra: x.value("transfer.extra", transfer.Extra),
 	})
 	for i := range transfer.Receivers {
@@ -229,9 +232,10 @@ func ownedRow(x recordExact, seq int64, t *ledger.Transaction, owned *ledger.Own
 	}
 }
 
-// Rounds returns the greatest round of a record of a known kind, and the least round from which on balances are not known: that of a transfer
-// without balance changes, or of a record of an unknown kind, which may be a transfer. It is the least number if a transfer, or a record of an
-// unknown kind, came without its round. Both are nil if there is no such record.
+// Rounds returns the greatest round of a record of a known kind, and the least round from which on balances are not
+// known: that of a transfer without balance changes, or of a record of an unknown kind, which may be a transfer. It is
+// the least number if a transfer, or a record of an unknown kind, came without its round. Both are nil if there is no
+// such record.
 func (r *Records) Rounds() (newest, firstIncomplete *int64) {
 	incomplete := func(round *int64) {
 		from := int64(math.MinInt64)

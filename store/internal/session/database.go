@@ -21,15 +21,15 @@ type Config struct {
 	URL     string  // postgres://… or keyword=value; the usual PG* variables and pgpass file fill in what is missing
 	Schemas Schemas // those it works on
 	Logger  *slog.Logger
-	// OffsetsPerUpdate is about how many offsets go by from one update of the ledger to the next; 0: 1. Partitions are that many times
-	// as wide.
+	// OffsetsPerUpdate is about how many offsets go by from one update of the ledger to the next; 0: 1. Partitions are
+	// that many times as wide.
 	OffsetsPerUpdate int64
 	// Commands are how messages call the programs that fill these schemas; by default those for a participant.
 	Commands Commands
 	// Holder names this process in table leadership, for people to read, such as "host pid 123".
 	Holder string
-	// Observe, if set, is called with how long each phase of a written batch took: "copy", "project", "commit". It and the others may be
-	// called by several goroutines at the same time.
+	// Observe, if set, is called with how long each phase of a written batch took: "copy", "project", "commit". It and the
+	// others may be called by several goroutines at the same time.
 	Observe func(ctx context.Context, phase string, d time.Duration)
 	// Wrote, if set, is called with the number of rows of each relation that a committed batch wrote.
 	Wrote func(relation string, rows int)
@@ -50,13 +50,14 @@ type Database struct {
 	Pool    *pgxpool.Pool   // for reading and migrating
 	Queries *dbsqlc.Queries
 
-	// Patience is how long a user that was let in before, and is refused now, is waited for. It is not changed while the Database is used.
+	// Patience is how long a user that was let in before, and is refused now, is waited for. It is not changed while the
+	// Database is used.
 	Patience time.Duration
 	refusals refusals
 }
 
-// textForms are what texts look like in our sessions, whatever is set for the database or the role. With another encoding
-// than the program's, other characters would be stored.
+// textForms are what texts look like in our sessions, whatever is set for the database or the role. With another
+// encoding than the program's, other characters would be stored.
 var textForms = map[string]string{
 	"client_encoding": "UTF8", "datestyle": "ISO", "timezone": "UTC", "standard_conforming_strings": "on",
 }
@@ -95,7 +96,8 @@ func Open(cfg Config) (*Database, error) {
 	poolConfig.ConnConfig.RuntimeParams["search_path"] = cfg.Schemas.SearchPath()
 	// Comparing and listing must see all rows: what policies would leave out is an error.
 	poolConfig.ConnConfig.RuntimeParams["row_security"] = "off"
-	// Compiling a query takes longer than almost any of them: ten times as long as adding up the amulets of 10,000 updates.
+	// Compiling a query takes longer than almost any of them: ten times as long as adding up the amulets of 10,000
+	// updates.
 	poolConfig.ConnConfig.RuntimeParams["jit"] = "off"
 	maps.Copy(poolConfig.ConnConfig.RuntimeParams, textForms)
 	d := &Database{Config: cfg, Conn: poolConfig.ConnConfig, Queries: dbsqlc.New(), Patience: patience}
@@ -109,8 +111,8 @@ func Open(cfg Config) (*Database, error) {
 const (
 	// A server that does not answer within this time is down: the caller tries again.
 	connectTimeout = 10 * time.Second
-	// PingTimeout is how long a connection that was idle may take to show that there is still a server. Where it was taken over by another
-	// one, and the network says nothing, TCP would wait for a quarter of an hour.
+	// PingTimeout is how long a connection that was idle may take to show that there is still a server. Where it was taken
+	// over by another one, and the network says nothing, TCP would wait for a quarter of an hour.
 	PingTimeout = 3 * time.Second
 )
 
@@ -143,9 +145,9 @@ func hostOf(host string, port uint16) string {
 	return fmt.Sprintf("%s:%d", host, port)
 }
 
-// ReadOnly calls fn with a transaction that reads one snapshot of the database. It first waits for transactions that move the floors, above all
-// pruning, and keeps later ones waiting: a query takes its snapshot before it waits for a table, so it would see the floors from before
-// pruning, and rows from after it.
+// ReadOnly calls fn with a transaction that reads one snapshot of the database. It first waits for transactions that
+// move the floors, above all pruning, and keeps later ones waiting: a query takes its snapshot before it waits for a
+// table, so it would see the floors from before pruning, and rows from after it.
 func (d *Database) ReadOnly(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	tx, err := d.Pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {

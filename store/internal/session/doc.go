@@ -1,3 +1,3 @@
-// Package session connects to the database: settings of sessions, the pair of schemas, reading in one snapshot, and what an error of
-// the server means.
+// Package session connects to the database: settings of sessions, the pair of schemas, reading in one snapshot, and
+// what an error of the server means.
 package session

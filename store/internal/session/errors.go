@@ -27,8 +27,8 @@ var (
 	ErrCovered = errors.New("the range is covered already")
 )
 
-// refusal is the reason of an error that lasts until somebody acts. Errors that may pass by themselves have none: a server that is away, starts,
-// stops, recovers or is a standby, too many connections, a lock, a deadlock, a full disk.
+// refusal is the reason of an error that lasts until somebody acts. Errors that may pass by themselves have none: a
+// server that is away, starts, stops, recovers or is a standby, too many connections, a lock, a deadlock, a full disk.
 type refusal string
 
 const (
@@ -60,7 +60,8 @@ var refusalsByText = []struct {
 }{
 	{"unsupported startup parameter", refusalParameter},
 	{"statement pooling mode", refusalPooled},
-	{"authentication failed", refusalUser}, {"no such user", refusalUser}, {"pg_hba.conf", refusalUser}, {"role \"", refusalUser},
+	{"authentication failed", refusalUser}, {"no such user", refusalUser}, {"pg_hba.conf", refusalUser},
+	{"role \"", refusalUser},
 	{"no such database", refusalDatabase}, {"does not exist", refusalDatabase},
 	{"permission denied", refusalSchema},
 }
@@ -94,10 +95,11 @@ func refusalOf(err error) (why refusal) {
 	return why
 }
 
-// Unusable makes a *ledger.Problem of an error which says that this database can't be used as it is, now or later. Other errors
-// stay as they are. A refused user or database that was let in before is no Problem for some time: passwords are changed in two places,
-// databases are renamed and restored. If the server takes no writes, Unusable closes the idle sessions: a session keeps the setting of its
-// role or database from when it began, also after somebody corrects that.
+// Unusable makes a *ledger.Problem of an error which says that this database can't be used as it is, now or later.
+// Other errors stay as they are. A refused user or database that was let in before is no Problem for some time:
+// passwords are changed in two places, databases are renamed and restored. If the server takes no writes, Unusable
+// closes the idle sessions: a session keeps the setting of its role or database from when it began, also after somebody
+// corrects that.
 func (d *Database) Unusable(err error) error {
 	err = inOneLine(err)
 	var problem *ledger.Problem
@@ -105,7 +107,8 @@ func (d *Database) Unusable(err error) error {
 	switch {
 	case pg.HasCode(err, pg.ReadOnly):
 		d.Pool.Reset()
-		return fmt.Errorf("database %s takes no writes, because it is a standby, or default_transaction_read_only is on (`indexer check` says where): %w", d.Address(), err)
+		return fmt.Errorf("database %s takes no writes, because it is a standby, or default_transaction_read_only is on "+
+			"(`indexer check` says where): %w", d.Address(), err)
 	case why == "" || errors.As(err, &problem):
 		return err
 	case why == refusalPooled:
@@ -152,13 +155,15 @@ var cures = map[refusal]string{
 	refusalUser:      "correct the user or password, or let the user in (pg_hba.conf, LOGIN; a pooler has a list of users)",
 	refusalDatabase:  "create the database, or correct its name (a pooler has a list of databases)",
 	refusalParameter: "leave the parameter out of --database-url, or have the pooler pass it on",
-	refusalSchema: "grant what is missing (docs/operations.md says which rights are needed; without USAGE on a schema nothing in it is found), " +
-		"or restore what was removed from the schema of the tables; " +
+	refusalSchema: "grant what is missing (docs/operations.md says which rights are needed; without USAGE on a schema " +
+		"nothing in it is found), or restore what was removed from the schema of the tables; " +
 		"the server has to be PostgreSQL 15 or later",
-	refusalPolicies: "use the role that runs the indexer, or one with BYPASSRLS: since `indexer grant` has limited a role to parties, others don't see all rows",
-	refusalServer: "use PostgreSQL 15 or later itself: a service or an extension that changes how tables are stored, or what only speaks like PostgreSQL, " +
-		"lacks what the message names",
-	refusalRows: "what it holds does not fit this program: if nobody changed the schema of the tables, report it with this message",
+	refusalPolicies: "use the role that runs the indexer, or one with BYPASSRLS: since `indexer grant` has limited a " +
+		"role to parties, others don't see all rows",
+	refusalServer: "use PostgreSQL 15 or later itself: a service or an extension that changes how tables are stored, or " +
+		"what only speaks like PostgreSQL, lacks what the message names",
+	refusalRows: "what it holds does not fit this program: if nobody changed the schema of the tables, report it with " +
+		"this message",
 }
 
 // Cure returns what to do about a refusal to connect or to be used; empty: err is none.
@@ -167,7 +172,8 @@ func Cure(err error) string { return cures[refusalOf(err)] }
 // patience is how long a process that was connected before waits to be let in again.
 const patience = 10 * time.Minute
 
-// refusals record whether a user that is refused now was let in before, and since when it is refused. It is safe for concurrent use.
+// refusals record whether a user that is refused now was let in before, and since when it is refused. It is safe for
+// concurrent use.
 type refusals struct {
 	mu    sync.Mutex
 	letIn bool
@@ -210,8 +216,10 @@ func Refused(err error) error {
 	var pgErr *pgconn.PgError
 	errors.As(err, &pgErr)
 	return &ledger.Problem{
-		What: "the database refuses the rows (" + strings.TrimSpace(pgErr.TableName+" "+pgErr.ConstraintName+" "+pgErr.Detail) + ")",
-		Do:   "nothing of them was stored, and trying again would fail in the same way: if nobody changed the schema of the tables or its rights (without USAGE nothing in it is found), report it with this message",
-		Err:  err,
+		What: "the database refuses the rows (" + strings.TrimSpace(pgErr.TableName+" "+pgErr.ConstraintName+" "+
+			pgErr.Detail) + ")",
+		Do: "nothing of them was stored, and trying again would fail in the same way: if nobody changed the schema of the " +
+			"tables or its rights (without USAGE nothing in it is found), report it with this message",
+		Err: err,
 	}
 }

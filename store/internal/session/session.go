@@ -23,8 +23,9 @@ func (d *Database) Connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Co
 	return conn, nil
 }
 
-// Settled returns a configuration whose connections are given their settings by a statement: a pooler refuses those that it does not
-// know where they come with the connection. A connection that has lost them by its next statement is refused.
+// Settled returns a configuration whose connections are given their settings by a statement: a pooler refuses those
+// that it does not know where they come with the connection. A connection that has lost them by its next statement is
+// refused.
 func (d *Database) Settled(config *pgx.ConnConfig) *pgx.ConnConfig {
 	config = config.Copy()
 	settings := map[string]string{}
@@ -61,7 +62,8 @@ func settle(ctx context.Context, conn *pgconn.PgConn, settings map[string]string
 	}
 	given, err := readRow(ctx, conn, "SELECT "+strings.Join(set, ", "), assignments)
 	if err != nil {
-		return fmt.Errorf("give the session its settings (it waits here where a pooler has no free connection to the server): %w", err)
+		return fmt.Errorf("give the session its settings (it waits here where a pooler has no free connection to the "+
+			"server): %w", err)
 	}
 	there, err := readRow(ctx, conn, "SELECT "+strings.Join(kept, ", "), names)
 	if err != nil {
@@ -86,10 +88,12 @@ func readRow(ctx context.Context, conn *pgconn.PgConn, query string, args [][]by
 	return values, nil
 }
 
-// ErrPooled is a *ledger.Problem. It refuses a way to the database on which sessions do not live as long as connections.
+// ErrPooled is a *ledger.Problem. It refuses a way to the database on which sessions do not live as long as
+// connections.
 var ErrPooled error = &ledger.Problem{
-	What: "a pooler between here and the database gives a connection another session with each transaction or statement, so the leader's lock would be lost",
-	Do:   "set the pooler to session mode (pool_mode = session), or connect to PostgreSQL itself",
+	What: "a pooler between here and the database gives a connection another session with each transaction or " +
+		"statement, so the leader's lock would be lost",
+	Do: "set the pooler to session mode (pool_mode = session), or connect to PostgreSQL itself",
 }
 
 // RequireSessions refuses a pooler that shares sessions out, which the two connections show that it looks with.
@@ -116,9 +120,9 @@ func (d *Database) RequireSessions(ctx context.Context) error {
 // How often Shared looks: a pooler may give a connection the same session again by chance.
 const sessionRounds = 4
 
-// Shared reports whether two connections that have no transaction open get sessions of their own. A pooler in transaction
-// mode gives both the same one, or the first another one with its next statement, or where the second holds a session in a
-// transaction.
+// Shared reports whether two connections that have no transaction open get sessions of their own. A pooler in
+// transaction mode gives both the same one, or the first another one with its next statement, or where the second holds
+// a session in a transaction.
 func Shared(ctx context.Context, first, second *pgx.Conn) (shared bool, err error) {
 	for range sessionRounds {
 		if shared, err = sessionRound(ctx, first, second); err != nil || shared {
@@ -153,8 +157,8 @@ func sessionRound(ctx context.Context, first, second *pgx.Conn) (shared bool, er
 	return err == nil && next != session, err
 }
 
-// Of asks for the session that serves the next statement of a connection. The statement has no name, which such a pooler
-// would not know in another session.
+// Of asks for the session that serves the next statement of a connection. The statement has no name, which such a
+// pooler would not know in another session.
 func Of(ctx context.Context, conn *pgx.Conn) (pid uint32, err error) {
 	err = conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeExec).Scan(&pid)
 	return pid, err

@@ -78,7 +78,8 @@ func (d *DB) Exec(query string, args ...any) {
 	require.NoError(d.T, err)
 }
 
-// Write is like Exec, for what is to count as written by the program: each row of a table that is kept twice is given its digest and its copy.
+// Write is like Exec, for what is to count as written by the program: each row of a table that is kept twice is given
+// its digest and its copy.
 func (d *DB) Write(query string, args ...any) {
 	d.T.Helper()
 	d.Exec(query, args...)
@@ -95,7 +96,8 @@ INSERT INTO indexer.%[3]s SELECT (jsonb_populate_record(x, '{"is_copy": true}'))
 	return b.String()
 }
 
-// How long an event is waited for that comes at once on a healthy machine, and soon on the busiest one, and how often it is looked for.
+// How long an event is waited for that comes at once on a healthy machine, and soon on the busiest one, and how often
+// it is looked for.
 const (
 	WaitLimit = 5 * time.Minute
 	WaitTick  = 5 * time.Millisecond
@@ -129,7 +131,8 @@ const Waiting = `SELECT count(DISTINCT l.pid) >= $1 FROM pg_locks l JOIN pg_stat
 // WaitForLock polls until a statement of this pattern of LIKE waits for a lock.
 func (d *DB) WaitForLock(statement string) {
 	d.T.Helper()
-	d.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1)", statement)
+	d.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = "+
+		"'Lock' AND query LIKE $1)", statement)
 }
 
 // WaitForEnds polls until no other session has a transaction open, beside those that hold the lock of a role.
@@ -167,10 +170,12 @@ func (d *DB) Watermark() string {
 	return d.Row("SELECT ledger_offset FROM indexer.checkpoints WHERE stream = 'updates'")
 }
 
-// Batch returns records that follow those of the generation that is read, as the reader of the history would have them written.
+// Batch returns records that follow those of the generation that is read, as the reader of the history would have them
+// written.
 func (d *DB) Batch(at ledger.TransactionsPosition, records []ledger.Transaction) ledger.TransactionsBatch {
 	d.T.Helper()
-	all := d.Rows("SELECT event_id FROM indexer.transactions WHERE seq > $1 AND seq <= $2 ORDER BY seq", at.ReadAfter, at.LastSeq)
+	all := d.Rows("SELECT event_id FROM indexer.transactions WHERE seq > $1 AND seq <= $2 ORDER BY seq", at.ReadAfter,
+		at.LastSeq)
 	batch, known := ledger.TransactionsBatch{Records: records}, map[string]int{}
 	for _, id := range all {
 		known[id]++
@@ -208,13 +213,14 @@ func (d *DB) Floors() string {
 	return d.Row("SELECT ledger.oldest_offset() || ' ' || coalesce(ledger.state_floor()::text, 'NULL')")
 }
 
-// Dump returns what is stored: the rows of the tables as text, without times of the writer's clock, and without what can't be
-// counted again.
+// Dump returns what is stored: the rows of the tables as text, without times of the writer's clock, and without what
+// can't be counted again.
 func (d *DB) Dump(tables ...string) map[string][]string {
 	d.T.Helper()
 	all := map[string][]string{}
 	for _, table := range tables {
-		all[table] = Sorted(d.Rows("SELECT (to_jsonb(r) - '{updated_at,recorded_at,finished_at,started_at,entries,digest}'::text[])::text FROM indexer." + table + " r"))
+		all[table] = Sorted(d.Rows("SELECT (to_jsonb(r) - " +
+			"'{updated_at,recorded_at,finished_at,started_at,entries,digest}'::text[])::text FROM indexer." + table + " r"))
 	}
 	return all
 }
@@ -222,7 +228,8 @@ func (d *DB) Dump(tables ...string) map[string][]string {
 // EndLock ends the connection that holds a role's lock, as a server does to a leader that is paused or vanished.
 func (d *DB) EndLock(role session.Role) {
 	d.T.Helper()
-	require.Equal(d.T, "true", d.Row("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1",
+	require.Equal(d.T, "true", d.Row("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = "+
+		"current_database() AND application_name = $1",
 		"ledgerindexer "+string(role)+" lock"))
 }
 
@@ -232,6 +239,7 @@ var ProjectedTables = []string{"lifetimes", "active_contracts", "coverage"}
 // ForgetUpdates sets a database that began at genesis back to there.
 func (d *DB) ForgetUpdates() {
 	d.T.Helper()
-	d.Exec("TRUNCATE indexer.lookups, indexer.lookup_exact_payloads, indexer." + strings.Join(slices.Concat(FactTables, ProjectedTables), ", indexer."))
+	d.Exec("TRUNCATE indexer.lookups, indexer.lookup_exact_payloads, indexer." +
+		strings.Join(slices.Concat(FactTables, ProjectedTables), ", indexer."))
 	d.Write("UPDATE indexer.checkpoints SET ledger_offset = 0")
 }

@@ -11,7 +11,8 @@ import (
 
 // SnapshotWriter writes a snapshot, and updates after it.
 type SnapshotWriter interface {
-	BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error)
+	BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (
+		ledger.SnapshotProgress, error)
 	WriteSnapshotPage(
 		ctx context.Context, progress ledger.SnapshotProgress, order leadership.CommitOrder, page ledger.SnapshotPage,
 	) (ledger.SnapshotProgress, error)

@@ -1,6 +1,7 @@
 package storetest
 
-// KeepHoldings computes what contracts hold for rows of the active set that a test wrote in SQL. The indexer computes it in Go.
+// KeepHoldings computes what contracts hold for rows of the active set that a test wrote in SQL. The indexer computes
+// it in Go.
 func (d *DB) KeepHoldings() {
 	d.T.Helper()
 	d.Exec("INSERT INTO indexer.positions SELECT * FROM indexer.held_positions")

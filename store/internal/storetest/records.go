@@ -10,7 +10,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Tap returns a record of a tap. The text is its event id, and after a slash its amount, where two records differ in that.
+// Tap returns a record of a tap. The text is its event id, and after a slash its amount, where two records differ in
+// that.
 func Tap(text string) ledger.Transaction {
 	id, amount, ok := strings.Cut(text, "/")
 	if !ok {
@@ -40,12 +41,15 @@ func BatchOf(records []ledger.Transaction) ledger.TransactionsBatch {
 	return batch
 }
 
-// Transfer returns a record of a transfer with balance changes, of an amount and a rate for each party; none: an empty list.
+// Transfer returns a record of a transfer with balance changes, of an amount and a rate for each party; none: an empty
+// list.
 func Transfer(round *int64, changes ...ledger.BalanceChange) ledger.Transaction {
 	return ledger.Transaction{
-		EventID: "#1220aa:0", Kind: ledger.TransactionTransfer, Date: Time("2025-01-02T03:04:05Z"), Round: round, Word: "amulet",
+		EventID: "#1220aa:0", Kind: ledger.TransactionTransfer, Date: Time("2025-01-02T03:04:05Z"), Round: round,
+		Word: "amulet",
 		Transfer: &ledger.Transfer{
-			Sender: ledger.Sender{Party: "alice"}, Receivers: []ledger.Receiver{}, BalanceChanges: append([]ledger.BalanceChange{}, changes...),
+			Sender: ledger.Sender{Party: "alice"}, Receivers: []ledger.Receiver{},
+			BalanceChanges: append([]ledger.BalanceChange{}, changes...),
 		},
 	}
 }
@@ -80,8 +84,8 @@ func Payments(round int64, n int) (records []ledger.Transaction) {
 	return records
 }
 
-// TransactionsPage has records of all kinds, with both words for the unit, with everything and with nearly nothing, and with
-// values that no column can hold as they are.
+// TransactionsPage has records of all kinds, with both words for the unit, with everything and with nearly nothing, and
+// with values that no column can hold as they are.
 const TransactionsPage = `{"transactions": [
 	{"transaction_type": "transfer", "event_id": "#1220aa:0", "date": "2025-01-02T05:04:05.123456+02:00", "domain_id": "global::1",
 	 "offset": "000000000000000012", "round": 7, "later": {"deep": [1, null, "x"]}, "transfer": {
@@ -128,6 +132,7 @@ func EveryTransaction(t testing.TB) []ledger.Transaction {
 	t.Helper()
 	page, err := ledger.DecodeTransactions([]byte(TransactionsPage))
 	require.NoError(t, err)
-	unknown := ledger.Transaction{EventID: "#1220ff:0", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{"event_id": "#1220ff:0"}`)}
+	unknown := ledger.Transaction{EventID: "#1220ff:0", Kind: ledger.TransactionUnknown,
+		Raw: ledger.JSON(`{"event_id": "#1220ff:0"}`)}
 	return []ledger.Transaction{page[0], page[4], page[7], page[9], unknown}
 }

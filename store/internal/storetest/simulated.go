@@ -13,7 +13,8 @@ import (
 
 // WholeScope shows everything that the simulator has.
 var WholeScope = ledger.Scope{
-	Shape: ledger.ShapeLedgerEffects, Interfaces: sandbox.InterfaceNames(), Reassignments: true, Topology: true, Blobs: true,
+	Shape: ledger.ShapeLedgerEffects, Interfaces: sandbox.InterfaceNames(), Reassignments: true, Topology: true,
+	Blobs: true,
 }
 
 // Reader reads a simulated participant.

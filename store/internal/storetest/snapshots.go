@@ -15,7 +15,8 @@ func SnapshotCreation(offset ledger.Offset, nodeID int32, contractID string) led
 }
 
 // ActiveEntry returns the entry of a contract that is active.
-func ActiveEntry(offset ledger.Offset, nodeID int32, contractID, synchronizer string, counter int64) ledger.ContractEntry {
+func ActiveEntry(offset ledger.Offset, nodeID int32, contractID, synchronizer string,
+	counter int64) ledger.ContractEntry {
 	return ledger.ContractEntry{WorkflowID: Ptr("flow"), Active: &ledger.ActiveContract{
 		Created: SnapshotCreation(offset, nodeID, contractID), SynchronizerID: synchronizer, ReassignmentCounter: counter,
 	}}
@@ -26,7 +27,8 @@ func UnassignedEntry(at, created ledger.Offset, contractID, source, target strin
 	return ledger.ContractEntry{Unassigned: &ledger.IncompleteUnassigned{
 		Created: SnapshotCreation(created, 0, contractID),
 		Unassigned: ledger.UnassignedEvent{
-			Offset: at, NodeID: 0, ContractID: contractID, TemplateID: Template, PackageName: "asset", Source: source, Target: target,
+			Offset: at, NodeID: 0, ContractID: contractID, TemplateID: Template, PackageName: "asset", Source: source,
+			Target:         target,
 			ReassignmentID: "r-out", ReassignmentCounter: 1,
 		},
 	}}

@@ -48,13 +48,15 @@ func Creation(nodeID int32, contractID string) ledger.CreatedEvent {
 
 // Archival returns the archival of a contract, by the same template of another package.
 func Archival(nodeID int32, contractID string) ledger.ArchivedEvent {
-	return ledger.ArchivedEvent{NodeID: nodeID, ContractID: contractID, TemplateID: "pkg-2:Main:Asset", PackageName: "asset"}
+	return ledger.ArchivedEvent{NodeID: nodeID, ContractID: contractID, TemplateID: "pkg-2:Main:Asset",
+		PackageName: "asset"}
 }
 
 // Exercise returns an exercise of a choice that transfers a contract.
 func Exercise(nodeID int32, contractID string, consuming bool, acsDelta *bool) ledger.ExercisedEvent {
 	return ledger.ExercisedEvent{
-		NodeID: nodeID, ContractID: contractID, TemplateID: Template, PackageName: "asset", Choice: "Transfer", Consuming: consuming,
+		NodeID: nodeID, ContractID: contractID, TemplateID: Template, PackageName: "asset", Choice: "Transfer",
+		Consuming:            consuming,
 		LastDescendantNodeID: nodeID, ACSDelta: acsDelta,
 	}
 }
@@ -75,7 +77,8 @@ func Assign(u *ledger.Update, nodeID int32, contractID, source, target string, c
 func Unassign(u *ledger.Update, nodeID int32, contractID, source, target string, counter int64) {
 	u.Kind = ledger.KindReassignment
 	u.Unassigned = append(u.Unassigned, ledger.UnassignedEvent{
-		Offset: u.Offset, NodeID: nodeID, ContractID: contractID, TemplateID: Template, PackageName: "asset", Source: source, Target: target,
+		Offset: u.Offset, NodeID: nodeID, ContractID: contractID, TemplateID: Template, PackageName: "asset", Source: source,
+		Target:         target,
 		ReassignmentID: fmt.Sprint("r-", counter), ReassignmentCounter: counter,
 	})
 }
@@ -95,18 +98,21 @@ func EveryKind(from ledger.Offset) []ledger.Page {
 	transaction.Created = []ledger.CreatedEvent{c, Creation(1, fmt.Sprint("transient-", from))}
 	transaction.Archived = []ledger.ArchivedEvent{Archival(3, "unseen")}
 	transaction.Exercised = []ledger.ExercisedEvent{{
-		NodeID: 2, ContractID: fmt.Sprint("transient-", from), TemplateID: Template, PackageName: "asset", Choice: "Archive", Consuming: true,
+		NodeID: 2, ContractID: fmt.Sprint("transient-", from), TemplateID: Template, PackageName: "asset", Choice: "Archive",
+		Consuming:            true,
 		LastDescendantNodeID: 2, Argument: ledger.JSON(`{}`), Result: ledger.JSON(`{}`),
 	}}
 	reassignment := NewUpdate(from+2, "sync::2")
 	Assign(&reassignment, 0, "arrived", "sync::1", "sync::2", 1)
 	topology := NewUpdate(from+3, "sync::1")
 	topology.Kind = ledger.KindTopology
-	topology.Topology = []ledger.TopologyEvent{{Kind: ledger.TopologyAdded, PartyID: Ptr("alice"), ParticipantID: Ptr("p"), Permission: Ptr("Submission")}}
+	topology.Topology = []ledger.TopologyEvent{{Kind: ledger.TopologyAdded, PartyID: Ptr("alice"), ParticipantID: Ptr("p"),
+		Permission: Ptr("Submission")}}
 	unknown := NewUpdate(from+4, "sync::1")
 	unknown.Kind = ledger.KindUnknown
 	unknown.Unknown = []ledger.UnknownElement{{Kind: "Novelty", Raw: ledger.JSON(`{"Novelty": {}}`)}}
-	return []ledger.Page{{From: from, To: from + 4, Updates: []ledger.Update{transaction, reassignment, topology, unknown}}}
+	return []ledger.Page{{From: from, To: from + 4, Updates: []ledger.Update{transaction, reassignment, topology,
+		unknown}}}
 }
 
 // Sorted sorts a list in place.

@@ -11,7 +11,8 @@ const (
 	snapshot = "snapshot_offset"
 )
 
-// Which carried rows s are shown, and which are of the snapshot that waits until it lowers the state floor, if there is one.
+// Which carried rows s are shown, and which are of the snapshot that waits until it lowers the state floor, if there is
+// one.
 const (
 	waiting          = "(SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')"
 	ofShown          = "s.snapshot_offset IS DISTINCT FROM " + waiting
@@ -38,80 +39,131 @@ const (
 const (
 	activations = "active_holdings(@activated_after, @watermark, @base)"
 
-	// The contract was activated in history that was filled in and does not reach up to the floor, so that what ended it may be
-	// missing.
+	// The contract was activated in history that was filled in and does not reach up to the floor, so that what ended it
+	// may be missing.
 	activatedBefore = "s.activated_offset <= @floor AND EXISTS (" +
 		"SELECT FROM coverage v WHERE v.from_exclusive < s.activated_offset AND v.to_inclusive >= s.activated_offset)"
 )
 
-// totalsAside is true of totals of a reading of the history that is not shown: its records begin after the seq that names it.
-const totalsAside = "set_aside(s.generation + 1) OR s.generation = (SELECT h.read_after FROM transactions_position h WHERE h.read_after > h.shown_after)"
+// totalsAside is true of totals of a reading of the history that is not shown: its records begin after the seq that
+// names it.
+const totalsAside = "set_aside(s.generation + 1) OR s.generation = (SELECT h.read_after FROM transactions_position h " +
+	"WHERE h.read_after > h.shown_after)"
 
 func key(columns ...string) []string { return columns }
 
 var all = []Table{
-	{Name: "updates", Family: Facts, Seen: seenByList("seen_by_ref", "seen_also_by_ref", "seen_by_others_ref"), Content: key("extra"), Key: key(offset), Place: offset, Partitioned: true, Reset: Remove, Pruned: true},
-	{Name: "created", Family: Facts, Seen: seenByList("stakeholders_ref", "witness_parties_ref"), Content: key("payload", "contract_key", "contract_key_hash", "created_event_blob", "extra"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true, Contract: true},
-	{Name: "archived", Family: Facts, Seen: seenByList("witness_parties_ref"), Content: key("extra"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true, Contract: true},
-	{Name: "exercised", Family: Facts, Seen: seenByList("witness_parties_ref"), Content: key("choice_argument", "exercise_result", "extra"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true, Contract: true},
-	{Name: "interface_views", Family: Facts, Seen: seenByList("seen_by_ref"), Content: key("view_value", "status_message", "status_details", "extra"), Key: key(offset, node, "ordinal"), Place: offset, Partitioned: true, Reset: Remove, Pruned: true},
-	{Name: "reassignments", Family: Facts, Seen: seenByList("witness_parties_ref"), Content: key("extra"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true, Contract: true},
-	{Name: "topology_events", Family: Facts, Seen: ofMyParty, Content: key("extra"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true},
-	{Name: "unknown_elements", Family: Facts, Seen: Nobody, Content: key("raw"), Key: key(offset, "ordinal"), Place: offset, Reset: Remove, Pruned: true, Element: true},
-	{Name: "exact_payloads", Family: Facts, Seen: ofSeenEvent, Content: key("exact"), Key: key(offset, node, "interface_id", seq, "field"), Place: offset, Reset: Remove, Pruned: true},
+	{Name: "updates", Family: Facts, Seen: seenByList("seen_by_ref", "seen_also_by_ref", "seen_by_others_ref"),
+		Content: key("extra"), Key: key(offset), Place: offset, Partitioned: true, Reset: Remove, Pruned: true},
+	{Name: "created", Family: Facts, Seen: seenByList("stakeholders_ref", "witness_parties_ref"),
+		Content: key("payload", "contract_key", "contract_key_hash", "created_event_blob", "extra"), Key: key(offset, node),
+		Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true, Contract: true},
+	{Name: "archived", Family: Facts, Seen: seenByList("witness_parties_ref"), Content: key("extra"),
+		Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true,
+		Contract: true},
+	{Name: "exercised", Family: Facts, Seen: seenByList("witness_parties_ref"), Content: key("choice_argument",
+		"exercise_result", "extra"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true,
+		Element: true, Activity: true, Contract: true},
+	{Name: "interface_views", Family: Facts, Seen: seenByList("seen_by_ref"), Content: key("view_value", "status_message",
+		"status_details", "extra"), Key: key(offset, node, "ordinal"), Place: offset, Partitioned: true, Reset: Remove,
+		Pruned: true},
+	{Name: "reassignments", Family: Facts, Seen: seenByList("witness_parties_ref"), Content: key("extra"),
+		Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true,
+		Contract: true},
+	{Name: "topology_events", Family: Facts, Seen: ofMyParty, Content: key("extra"), Key: key(offset, node), Place: offset,
+		Partitioned: true, Reset: Remove, Pruned: true, Element: true},
+	{Name: "unknown_elements", Family: Facts, Seen: Nobody, Content: key("raw"), Key: key(offset, "ordinal"),
+		Place: offset, Reset: Remove, Pruned: true, Element: true},
+	{Name: "exact_payloads", Family: Facts, Seen: ofSeenEvent, Content: key("exact"),
+		Key: key(offset, node, "interface_id", seq, "field"), Place: offset, Reset: Remove, Pruned: true},
 
-	{Name: "carried_created", Family: Snapshot, Seen: seenByList("stakeholders_ref", "witness_parties_ref"), Which: ofShown, Content: key("payload", "contract_key", "contract_key_hash", "created_event_blob", "extra", "entry_extra"), Key: key(offset, node), SnapshotOffset: snapshot, Fact: "created", Contract: true},
-	{Name: "carried_interface_views", Family: Snapshot, Seen: seenByList("seen_by_ref"), Which: ofShown, Content: key("view_value", "status_message", "status_details", "extra"), Key: key(offset, node, "ordinal"), SnapshotOffset: snapshot, Fact: "interface_views"},
-	{Name: "carried_reassignments", Family: Snapshot, Seen: seenByList("witness_parties_ref"), Which: ofShown, Content: key("extra", "entry_extra"), Key: key(offset, node), SnapshotOffset: snapshot, Fact: "reassignments", Contract: true},
-	{Name: "carried_unknown_elements", Family: Snapshot, Seen: Nobody, Which: unknownOfShown, Content: key("raw", "entry_extra"), Key: key(offset, "ordinal"), SnapshotOffset: offset},
-	{Name: "carried_exact_payloads", Family: Snapshot, Seen: ofSeenCarriedEvent, Which: ofShown, Content: key("exact"), Key: key(offset, node, "interface_id", seq, "field"), SnapshotOffset: snapshot,
+	{Name: "carried_created", Family: Snapshot, Seen: seenByList("stakeholders_ref", "witness_parties_ref"),
+		Which: ofShown, Content: key("payload", "contract_key", "contract_key_hash", "created_event_blob", "extra",
+			"entry_extra"), Key: key(offset, node), SnapshotOffset: snapshot, Fact: "created", Contract: true},
+	{Name: "carried_interface_views", Family: Snapshot, Seen: seenByList("seen_by_ref"), Which: ofShown,
+		Content: key("view_value", "status_message", "status_details", "extra"), Key: key(offset, node, "ordinal"),
+		SnapshotOffset: snapshot, Fact: "interface_views"},
+	{Name: "carried_reassignments", Family: Snapshot, Seen: seenByList("witness_parties_ref"), Which: ofShown,
+		Content: key("extra", "entry_extra"), Key: key(offset, node), SnapshotOffset: snapshot, Fact: "reassignments",
+		Contract: true},
+	{Name: "carried_unknown_elements", Family: Snapshot, Seen: Nobody, Which: unknownOfShown,
+		Content: key("raw", "entry_extra"), Key: key(offset, "ordinal"), SnapshotOffset: offset},
+	{Name: "carried_exact_payloads", Family: Snapshot, Seen: ofSeenCarriedEvent, Which: ofShown, Content: key("exact"),
+		Key: key(offset, node, "interface_id", seq, "field"), SnapshotOffset: snapshot,
 		Fact: "exact_payloads", Orphan: ofNoCarriedRow},
 
 	{Name: "carried_created", Family: Waiting, Which: ofWaiting, Key: key(offset, node)},
 	{Name: "carried_interface_views", Family: Waiting, Which: ofWaiting, Key: key(offset, node, "ordinal")},
 	{Name: "carried_reassignments", Family: Waiting, Which: ofWaiting, Key: key(offset, node)},
 	{Name: "carried_unknown_elements", Family: Waiting, Which: unknownOfWaiting, Key: key(offset, "ordinal")},
-	{Name: "carried_exact_payloads", Family: Waiting, Which: ofWaiting, Key: key(offset, node, "interface_id", seq, "field")},
+	{Name: "carried_exact_payloads", Family: Waiting, Which: ofWaiting, Key: key(offset, node, "interface_id", seq,
+		"field")},
 
 	{Name: "transactions", Family: Records, Seen: ofHistory, Content: key("extra"), Key: key(seq), Place: seq},
-	{Name: "transfers", Family: Records, Seen: ofHistory, Content: key("description", "sender_extra", "extra"), Key: key(seq), Place: seq, Kind: ledger.TransactionTransfer},
-	{Name: "transfer_receivers", Family: Records, Seen: ofHistory, Content: key("extra"), Key: key(seq, "ordinal"), Place: seq, Count: "receivers"},
-	{Name: "balance_changes", Family: Records, Seen: ofHistory, Content: key("extra"), Key: key(seq, "ordinal"), Place: seq, Count: "balance_changes"},
-	{Name: "mints", Family: Records, Seen: ofHistory, Content: key("extra"), Key: key(seq), Place: seq, Kind: ledger.TransactionMint},
-	{Name: "taps", Family: Records, Seen: ofHistory, Content: key("extra"), Key: key(seq), Place: seq, Kind: ledger.TransactionTap},
-	{Name: "aborted_transfer_instructions", Family: Records, Seen: ofHistory, Content: key("extra"), Key: key(seq), Place: seq, Kind: ledger.TransactionAbort},
-	{Name: "unknown_transactions", Family: Records, Seen: ofHistory, Content: key("raw"), Key: key(seq), Place: seq, Kind: ledger.TransactionUnknown},
-	{Name: "record_exact_payloads", Family: Records, Seen: ofHistory, Content: key("exact"), Key: key(seq, "field"), Place: seq},
+	{Name: "transfers", Family: Records, Seen: ofHistory, Content: key("description", "sender_extra", "extra"),
+		Key: key(seq), Place: seq, Kind: ledger.TransactionTransfer},
+	{Name: "transfer_receivers", Family: Records, Seen: ofHistory, Content: key("extra"), Key: key(seq, "ordinal"),
+		Place: seq, Count: "receivers"},
+	{Name: "balance_changes", Family: Records, Seen: ofHistory, Content: key("extra"), Key: key(seq, "ordinal"),
+		Place: seq, Count: "balance_changes"},
+	{Name: "mints", Family: Records, Seen: ofHistory, Content: key("extra"), Key: key(seq), Place: seq,
+		Kind: ledger.TransactionMint},
+	{Name: "taps", Family: Records, Seen: ofHistory, Content: key("extra"), Key: key(seq), Place: seq,
+		Kind: ledger.TransactionTap},
+	{Name: "aborted_transfer_instructions", Family: Records, Seen: ofHistory, Content: key("extra"), Key: key(seq),
+		Place: seq, Kind: ledger.TransactionAbort},
+	{Name: "unknown_transactions", Family: Records, Seen: ofHistory, Content: key("raw"), Key: key(seq), Place: seq,
+		Kind: ledger.TransactionUnknown},
+	{Name: "record_exact_payloads", Family: Records, Seen: ofHistory, Content: key("exact"), Key: key(seq, "field"),
+		Place: seq},
 
-	{Name: "party_transfers", Family: Totals, Seen: ofHistory, Key: key("party", "date", seq, "sent"), Place: seq, Follows: "transfer_parties", Unknown: "set_aside(s.seq)"},
-	{Name: "balance_totals", Family: Totals, Seen: ofHistory, Key: key("generation", "party", "round"), Follows: "running_totals", Unknown: totalsAside},
-	{Name: "latest_totals", Family: Totals, Seen: ofHistory, Key: key("generation", "party"), Follows: "running_totals", Of: "w.latest", Unknown: totalsAside},
-	{Name: "balance_rounds", Family: Totals, Seen: ofHistory, Key: key("generation"), Follows: "wanted_rounds", Unknown: totalsAside},
+	{Name: "party_transfers", Family: Totals, Seen: ofHistory, Key: key("party", "date", seq, "sent"), Place: seq,
+		Follows: "transfer_parties", Unknown: "set_aside(s.seq)"},
+	{Name: "balance_totals", Family: Totals, Seen: ofHistory, Key: key("generation", "party", "round"),
+		Follows: "running_totals", Unknown: totalsAside},
+	{Name: "latest_totals", Family: Totals, Seen: ofHistory, Key: key("generation", "party"), Follows: "running_totals",
+		Of: "w.latest", Unknown: totalsAside},
+	{Name: "balance_rounds", Family: Totals, Seen: ofHistory, Key: key("generation"), Follows: "wanted_rounds",
+		Unknown: totalsAside},
 
-	{Name: "offset_checkpoints", Family: State, Seen: Everyone, Key: key(offset, "synchronizer_ref"), Place: offset, Reset: Remove, Pruned: true, NoCopy: "hints of the server, which no promise rests on"},
-	{Name: "checkpoint_exact_payloads", Family: State, Seen: Everyone, Place: offset, Reset: Remove, Pruned: true, Orphan: ofNoCheckpoint, NoCopy: "as offset_checkpoints"},
-	{Name: "lookup_exact_payloads", Family: State, Seen: ofSeenLookup, Content: key("exact"), Place: offset, Reset: Remove, Pruned: true, Moved: true, Orphan: ofNoLookup, NoCopy: "compared with the participant"},
+	{Name: "offset_checkpoints", Family: State, Seen: Everyone, Key: key(offset, "synchronizer_ref"), Place: offset,
+		Reset: Remove, Pruned: true, NoCopy: "hints of the server, which no promise rests on"},
+	{Name: "checkpoint_exact_payloads", Family: State, Seen: Everyone, Place: offset, Reset: Remove, Pruned: true,
+		Orphan: ofNoCheckpoint, NoCopy: "as offset_checkpoints"},
+	{Name: "lookup_exact_payloads", Family: State, Seen: ofSeenLookup, Content: key("exact"), Place: offset, Reset: Remove,
+		Pruned: true, Moved: true, Orphan: ofNoLookup, NoCopy: "compared with the participant"},
 
-	// In this order: what is held follows from the interfaces too, and a contract that a reset makes active again was not active before.
+	// In this order: what is held follows from the interfaces too, and a contract that a reset makes active again was not
+	// active before.
 	{Name: "template_interfaces", Family: Projections, Seen: Everyone, Key: key("template_ref", "interface_id"),
-		Follows: "shown_interfaces(@floor, @watermark)", Unknown: "EXISTS (SELECT FROM templates t WHERE t.template_ref = s.template_ref)"},
+		Follows: "shown_interfaces(@floor, @watermark)", Unknown: "EXISTS (SELECT FROM templates t WHERE t.template_ref = " +
+			"s.template_ref)"},
 	{Name: "positions", Family: Projections, Seen: ofMyPosition, Key: key("position_id"),
-		Follows: "held_positions", Unknown: "s.position_id = position_of(s.owner, s.instrument, s.instrument_admin, s.admin_signed)"},
+		Follows: "held_positions", Unknown: "s.position_id = position_of(s.owner, s.instrument, s.instrument_admin, " +
+			"s.admin_signed)"},
 	{Name: "position_stakeholders", Family: Projections, Key: key("position_id", "stakeholders_ref"),
 		Follows: "held_stakeholders", Unknown: "EXISTS (SELECT FROM positions p WHERE p.position_id = s.position_id)"},
-	{Name: "active_contracts", Family: Projections, Seen: seenByList("stakeholders_ref"), Key: key("activated_offset", "activated_node_id"), Place: "activated_offset", Reset: Remove,
-		Follows: activations, Of: "w.deactivated_offset IS NULL", Named: key("contract_id", "synchronizer_ref"), Unknown: activatedBefore},
-	{Name: "lifetimes", Family: Projections, Seen: seenByList("stakeholders_ref"), Content: key("position_id", "amount", "locked", "locked_until"), Key: key("deactivated_offset", "activated_offset", "activated_node_id"),
+	{Name: "active_contracts", Family: Projections, Seen: seenByList("stakeholders_ref"), Key: key("activated_offset",
+		"activated_node_id"), Place: "activated_offset", Reset: Remove,
+		Follows: activations, Of: "w.deactivated_offset IS NULL", Named: key("contract_id", "synchronizer_ref"),
+		Unknown: activatedBefore},
+	{Name: "lifetimes", Family: Projections, Seen: seenByList("stakeholders_ref"), Content: key("position_id", "amount",
+		"locked", "locked_until"), Key: key("deactivated_offset", "activated_offset", "activated_node_id"),
 		Place: "deactivated_offset", Partitioned: true, Reset: Reopen, Pruned: true,
 		Follows: activations, Of: "w.deactivated_offset IS NOT NULL",
 		Unknown: "s.deactivated_offset <= @judged_after OR s.activated_offset <= @replayed_to OR " + activatedBefore},
-	{Name: "lookups", Family: Projections, Seen: ofLookup, Content: key("payload", "contract_key", "contract_key_hash"), Key: key(offset, node), Place: offset, Reset: Remove, Pruned: true, Moved: true,
+	{Name: "lookups", Family: Projections, Seen: ofLookup, Content: key("payload", "contract_key", "contract_key_hash"),
+		Key: key(offset, node), Place: offset, Reset: Remove, Pruned: true, Moved: true,
 		Follows: "wanted_lookups(@base, @watermark)", Named: key("contract_id")},
 	{Name: "reader_lists", Family: Projections, Key: key("reader", "chunk"), Follows: "wanted_reader_lists"},
 
-	{Name: "verifications", Family: State, Seen: Nobody, Key: key("stream", "from_exclusive"), Which: "s.stream = 'updates'", Place: "to_inclusive", Reset: Remove, NoCopy: "the digest of a window is over its own row too"},
-	{Name: "verifications", Family: State, Key: key("stream", "from_exclusive"), Which: "s.stream <> 'updates'", Place: "to_inclusive", NoCopy: "the digest of a window is over its own row too"},
-	{Name: "pruned_verifications", Family: State, Key: key("stream", "from_exclusive", "verified_at"), NoCopy: "as verifications, of what is not stored any more"},
+	{Name: "verifications", Family: State, Seen: Nobody, Key: key("stream", "from_exclusive"),
+		Which: "s.stream = 'updates'", Place: "to_inclusive", Reset: Remove, NoCopy: "the digest of a window is over its " +
+			"own row too"},
+	{Name: "verifications", Family: State, Key: key("stream", "from_exclusive"), Which: "s.stream <> 'updates'",
+		Place: "to_inclusive", NoCopy: "the digest of a window is over its own row too"},
+	{Name: "pruned_verifications", Family: State, Key: key("stream", "from_exclusive", "verified_at"),
+		NoCopy: "as verifications, of what is not stored any more"},
 	{Name: "coverage", Family: State, Seen: Everyone, Key: key("stream", "from_exclusive"), Reset: Cut},
 
 	{Name: "templates", Family: Dictionaries, Seen: Everyone, Key: key("template_ref")},
@@ -128,23 +180,36 @@ var all = []Table{
 	{Name: "floors", Family: State, Seen: Everyone, Key: key("stream")},
 	{Name: "snapshots", Family: State, Key: key("snapshot_offset")},
 	{Name: "transactions_position", Family: State, Seen: Everyone, Key: key("only_row")},
-	{Name: "amulet_checks", Family: State, Key: key("only_row"), Place: "to_inclusive", Reset: Remove, NoCopy: "added up again where it is lost"},
+	{Name: "amulet_checks", Family: State, Key: key("only_row"), Place: "to_inclusive", Reset: Remove,
+		NoCopy: "added up again where it is lost"},
 	{Name: "progress", Family: State, Key: key("stream"), NoCopy: "how far long work has come"},
 	{Name: "tasks", Family: State, Key: key("task"), NoCopy: "how the tasks beside the stream fare"},
-	{Name: "hosting", Family: State, Seen: "EXISTS (SELECT FROM my_parties m WHERE m.party = s.party)", Key: key("party"), NoCopy: "the participant is asked again"},
-	{Name: "packages", Family: State, Seen: Everyone, Key: key("package_id"), NoCopy: "what is vetted is read again at an interval"},
-	{Name: "package_contents", Family: State, Seen: Everyone, Key: key("package_id"), NoCopy: "the content verifies itself, and can be had again"},
-	{Name: "package_tries", Family: State, Seen: Everyone, Key: key("package_id"), NoCopy: "when packages are asked for again"},
-	{Name: "package_definitions", Family: State, Seen: Everyone, Key: key("package_id", "module_name", "entity_name"), NoCopy: "compared with package_contents"},
-	{Name: "package_choices", Family: State, Seen: Everyone, Key: key("package_id", "module_name", "entity_name", "choice"), NoCopy: "compared with package_contents"},
-	{Name: "package_fields", Family: State, Seen: Everyone, Key: key("package_id", "module_name", "entity_name", "part", "choice", "ordinal"), NoCopy: "compared with package_contents"},
-	{Name: "typed_views", Family: State, Seen: Everyone, Key: key("view_schema", "view_name"), NoCopy: "the views themselves are in the catalog"},
+	{Name: "hosting", Family: State, Seen: "EXISTS (SELECT FROM my_parties m WHERE m.party = s.party)", Key: key("party"),
+		NoCopy: "the participant is asked again"},
+	{Name: "packages", Family: State, Seen: Everyone, Key: key("package_id"), NoCopy: "what is vetted is read again at " +
+		"an interval"},
+	{Name: "package_contents", Family: State, Seen: Everyone, Key: key("package_id"), NoCopy: "the content verifies " +
+		"itself, and can be had again"},
+	{Name: "package_tries", Family: State, Seen: Everyone, Key: key("package_id"),
+		NoCopy: "when packages are asked for again"},
+	{Name: "package_definitions", Family: State, Seen: Everyone, Key: key("package_id", "module_name", "entity_name"),
+		NoCopy: "compared with package_contents"},
+	{Name: "package_choices", Family: State, Seen: Everyone, Key: key("package_id", "module_name", "entity_name",
+		"choice"), NoCopy: "compared with package_contents"},
+	{Name: "package_fields", Family: State, Seen: Everyone, Key: key("package_id", "module_name", "entity_name", "part",
+		"choice", "ordinal"), NoCopy: "compared with package_contents"},
+	{Name: "typed_views", Family: State, Seen: Everyone, Key: key("view_schema", "view_name"),
+		NoCopy: "the views themselves are in the catalog"},
 	{Name: "vetting_states", Family: State, Seen: Everyone, Key: key("synchronizer_ref"), NoCopy: "as packages"},
-	{Name: "vetted_packages", Family: State, Seen: Everyone, Key: key("synchronizer_ref", "package_id"), NoCopy: "as packages"},
-	{Name: "vetting_changes", Family: State, Seen: Everyone, Key: key(seq, "synchronizer_ref", "package_id"), NoCopy: "what was seen between two readings: a help for people"},
-	{Name: "rewrites", Family: State, Seen: Everyone, Key: key("rewrite"), NoCopy: "a help for readers that keep copies, which can read all of it again"},
+	{Name: "vetted_packages", Family: State, Seen: Everyone, Key: key("synchronizer_ref", "package_id"),
+		NoCopy: "as packages"},
+	{Name: "vetting_changes", Family: State, Seen: Everyone, Key: key(seq, "synchronizer_ref", "package_id"),
+		NoCopy: "what was seen between two readings: a help for people"},
+	{Name: "rewrites", Family: State, Seen: Everyone, Key: key("rewrite"), NoCopy: "a help for readers that keep " +
+		"copies, which can read all of it again"},
 	{Name: "fill", Family: State, Key: key("only_row")},
-	{Name: "fill_active", Family: State, Content: key("position_id", "amount", "locked", "locked_until"), Key: key("activated_offset", "activated_node_id"), NoCopy: "computed again where it is lost"},
+	{Name: "fill_active", Family: State, Content: key("position_id", "amount", "locked", "locked_until"),
+		Key: key("activated_offset", "activated_node_id"), NoCopy: "computed again where it is lost"},
 	{Name: "readers", Family: State, Key: key("reader"), NoCopy: "the operator's choice, who can grant it again"},
 	{Name: "reader_parties", Family: State, Key: key("reader", "party"), NoCopy: "as readers"},
 	{Name: "unlimited", Family: State, Seen: Nobody, Key: key("only_row"), NoCopy: "always the same row"},

@@ -1,7 +1,7 @@
 package tables
 
-// Exported is a relation of analysts that `indexer export` writes: rows with their names, instead of numbers that mean nothing in another
-// database.
+// Exported is a relation of analysts that `indexer export` writes: rows with their names, instead of numbers that mean
+// nothing in another database.
 type Exported struct {
 	Relation string
 	Of       []string // the tables whose rows it shows
@@ -16,7 +16,8 @@ type Exported struct {
 	// Query reads what is no relation of the analysts, from the tables; empty: it is one.
 	Query string
 
-	// Left are the columns that are not exported: numbers of this database, and what a look-up per row finds in another exported relation.
+	// Left are the columns that are not exported: numbers of this database, and what a look-up per row finds in another
+	// exported relation.
 	Left []string
 
 	// Computed says that rows follow from those of other relations, also of earlier offsets: pruning may leave others.
@@ -27,22 +28,30 @@ type Exported struct {
 func InExport() []Exported {
 	return []Exported{
 		{Relation: "updates", Of: key("updates"), Place: offset},
-		{Relation: "created_events", Of: key("created", "carried_created"), Place: offset, Order: key(node), Left: key("template_number")},
+		{Relation: "created_events", Of: key("created", "carried_created"), Place: offset, Order: key(node),
+			Left: key("template_number")},
 		{Relation: "archived_events", Of: key("archived", "exercised"), Place: offset, Order: key(node)},
 		{Relation: "exercised_events", Of: key("exercised"), Place: offset, Order: key(node)},
-		{Relation: "interface_views", Of: key("interface_views", "carried_interface_views"), Place: offset, Order: key(node, "ordinal")},
+		{Relation: "interface_views", Of: key("interface_views", "carried_interface_views"), Place: offset,
+			Order: key(node, "ordinal")},
 		{Relation: "reassignments", Of: key("reassignments", "carried_reassignments"), Place: offset, Order: key(node)},
 		{Relation: "topology_events", Of: key("topology_events"), Place: offset, Order: key(node)},
-		{Relation: "unknown_updates", Of: key("unknown_elements", "carried_unknown_elements"), Place: offset, Order: key(node, "kind", "raw")},
-		{Relation: "exact_payloads", Of: key("exact_payloads", "carried_exact_payloads"), Place: offset, Order: key(node, "interface_id", seq, "field"),
+		{Relation: "unknown_updates", Of: key("unknown_elements", "carried_unknown_elements"), Place: offset,
+			Order: key(node, "kind", "raw")},
+		{Relation: "exact_payloads", Of: key("exact_payloads", "carried_exact_payloads"), Place: offset,
+			Order: key(node, "interface_id", seq, "field"),
 			Which: `stream = 'updates' AND field NOT LIKE 'checkpoint\_%'`},
-		{Relation: "contract_lifetimes", Of: key("lifetimes"), Place: "active_until", Order: key("active_from", "active_from_node_id"),
-			Left: key("payload", "contract_key", "signatories", "observers", "witness_parties", "created_at", "active_before", "template_number")},
-		{Relation: "token_events", Of: key("updates"), Place: offset, Order: key(node, "party", "instrument", "instrument_admin", "admin_signed"), Computed: true},
+		{Relation: "contract_lifetimes", Of: key("lifetimes"), Place: "active_until",
+			Order: key("active_from", "active_from_node_id"),
+			Left: key("payload", "contract_key", "signatories", "observers", "witness_parties", "created_at", "active_before",
+				"template_number")},
+		{Relation: "token_events", Of: key("updates"), Place: offset, Order: key(node, "party", "instrument",
+			"instrument_admin", "admin_signed"), Computed: true},
 	}
 }
 
-// ExportedRecords returns what is exported of the transaction history, in the order in which it is written. Its ranges are of seqs.
+// ExportedRecords returns what is exported of the transaction history, in the order in which it is written. Its ranges
+// are of seqs.
 func ExportedRecords() []Exported {
 	return []Exported{
 		{Relation: "transactions", Of: key("transactions"), Place: seq},
@@ -53,15 +62,18 @@ func ExportedRecords() []Exported {
 		{Relation: "taps", Of: key("taps"), Place: seq},
 		{Relation: "aborted_transfer_instructions", Of: key("aborted_transfer_instructions"), Place: seq},
 		{Relation: "unknown_transactions", Of: key("unknown_transactions"), Place: seq},
-		{Relation: "exact_payloads", Of: key("record_exact_payloads"), Place: seq, Order: key("field"), Which: "stream = 'transactions'"},
+		{Relation: "exact_payloads", Of: key("record_exact_payloads"), Place: seq, Order: key("field"),
+			Which: "stream = 'transactions'"},
 	}
 }
 
-// ExportedView is a typed view, by its name in an export, its name in SQL, and its kind (typed_views). The whole values, and what is active, stand in
-// other relations.
+// ExportedView is a typed view, by its name in an export, its name in SQL, and its kind (typed_views). The whole
+// values, and what is active, stand in other relations.
 func ExportedView(name, view, kind string) Exported {
 	left := map[string][]string{
-		"template": key("active", "contract_key", "payload"), "interface": key("active", "view_value"), "choice": key("choice_argument", "exercise_result"),
+		"template": key("active", "contract_key", "payload"), "interface": key("active", "view_value"),
+		"choice": key("choice_argument", "exercise_result"),
 	}
-	return Exported{Relation: name, Place: offset, Order: key(node), Query: "SELECT * FROM " + view, Computed: true, Left: left[kind]}
+	return Exported{Relation: name, Place: offset, Order: key(node), Query: "SELECT * FROM " + view, Computed: true,
+		Left: left[kind]}
 }

@@ -9,7 +9,10 @@ const (
 
 // References says what the numbers in columns of these names refer to, in every table but the dictionary itself.
 var References = map[string]string{
-	"template_ref": Template, "synchronizer_ref": Synchronizer, "source_ref": Synchronizer, "target_ref": Synchronizer, "domain_ref": Synchronizer,
-	"signatories_ref": PartyList, "observers_ref": PartyList, "witness_parties_ref": PartyList, "acting_parties_ref": PartyList,
-	"stakeholders_ref": PartyList, "seen_by_ref": PartyList, "seen_also_by_ref": PartyList, "seen_by_others_ref": PartyList,
+	"template_ref": Template, "synchronizer_ref": Synchronizer, "source_ref": Synchronizer, "target_ref": Synchronizer,
+	"domain_ref":      Synchronizer,
+	"signatories_ref": PartyList, "observers_ref": PartyList, "witness_parties_ref": PartyList,
+	"acting_parties_ref": PartyList,
+	"stakeholders_ref":   PartyList, "seen_by_ref": PartyList, "seen_also_by_ref": PartyList,
+	"seen_by_others_ref": PartyList,
 }

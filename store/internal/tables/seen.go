@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// What a role that is limited to parties sees, as conditions on a row s. Policies ask the views my_lists, my_parties, my_positions and
-// my_history, which show a role what it was granted.
+// What a role that is limited to parties sees, as conditions on a row s. Policies ask the views my_lists, my_parties,
+// my_positions and my_history, which show a role what it was granted.
 const (
 	// Everyone: the table says nothing about parties. It has no policy.
 	Everyone = "true"
 	// Nobody: limited roles see no row.
 	Nobody = "false"
-	// besideEvents is a policy that shows all rows: relations show a list only beside an event that the role sees. It is a policy, and not none,
-	// because PostgreSQL hides the statistics of a table with policies.
+	// besideEvents is a policy that shows all rows: relations show a list only beside an event that the role sees. It is a
+	// policy, and not none, because PostgreSQL hides the statistics of a table with policies.
 	besideEvents = "s.party_list_ref IS NOT NULL"
 
 	ofMyParty    = "EXISTS (SELECT FROM my_parties m WHERE m.party = s.party_id)"
@@ -34,19 +34,22 @@ const (
 		" OR EXISTS (SELECT FROM topology_events t WHERE t.ledger_offset = s.ledger_offset AND t.node_id = s.node_id)" +
 		" OR s.node_id IS NULL AND s.seq IS NULL AND EXISTS (SELECT FROM updates u WHERE u.ledger_offset = s.ledger_offset)"
 
-	// A contract that was found is seen by its stakeholders. One that was not is seen by whoever sees the event that it was looked up for.
-	ofLookup = "CASE WHEN s.status = 'found' THEN EXISTS (SELECT FROM my_parties m WHERE m.party = ANY (s.signatories) OR m.party = ANY (s.observers))" +
-		" ELSE " + ofSeenEnd + " END"
+	// A contract that was found is seen by its stakeholders. One that was not is seen by whoever sees the event that it
+	// was looked up for.
+	ofLookup = "CASE WHEN s.status = 'found' THEN EXISTS (SELECT FROM my_parties m WHERE m.party = ANY (s.signatories) " +
+		"OR m.party = ANY (s.observers)) ELSE " + ofSeenEnd + " END"
 	// A redaction is seen by whoever sees what is left of its contract or update.
 	ofSeenRedaction = "CASE s.kind WHEN 'update' THEN EXISTS (SELECT FROM updates u WHERE u.update_id = s.id)" +
-		" ELSE EXISTS (SELECT FROM created c WHERE c.contract_id = s.id) OR EXISTS (SELECT FROM carried_created c WHERE c.contract_id = s.id)" +
-		" OR EXISTS (SELECT FROM archived a WHERE a.contract_id = s.id) OR EXISTS (SELECT FROM exercised e WHERE e.contract_id = s.id)" +
-		" OR EXISTS (SELECT FROM reassignments r WHERE r.contract_id = s.id) OR EXISTS (SELECT FROM lookups l WHERE l.contract_id = s.id) END"
+		" ELSE EXISTS (SELECT FROM created c WHERE c.contract_id = s.id) OR EXISTS (SELECT FROM carried_created c WHERE " +
+		"c.contract_id = s.id) OR EXISTS (SELECT FROM archived a WHERE a.contract_id = s.id) OR EXISTS (SELECT FROM " +
+		"exercised e WHERE e.contract_id = s.id) OR EXISTS (SELECT FROM reassignments r WHERE r.contract_id = s.id) OR " +
+		"EXISTS (SELECT FROM lookups l WHERE l.contract_id = s.id) END"
 	ofSeenLookup = "EXISTS (SELECT FROM lookups l WHERE l.ledger_offset = s.ledger_offset AND l.node_id = s.node_id)"
 )
 
-// seenByList returns the condition that a list of parties in one of these columns has one of the role's. The planner expects <> 0 to be true of
-// almost all rows, so it joins as for a role that sees everything. If it expected few rows, it would look them up one by one.
+// seenByList returns the condition that a list of parties in one of these columns has one of the role's. The planner
+// expects <> 0 to be true of almost all rows, so it joins as for a role that sees everything. If it expected few rows,
+// it would look them up one by one.
 func seenByList(columns ...string) string {
 	conditions := make([]string, len(columns))
 	for i, column := range columns {
@@ -58,7 +61,8 @@ func seenByList(columns ...string) string {
 // ofRow is a column of a row s.
 var ofRow = regexp.MustCompile(`\bs\.`)
 
-// Policy returns Seen as the condition of a policy, in which a row has its table's name. Empty: the table needs no policy.
+// Policy returns Seen as the condition of a policy, in which a row has its table's name. Empty: the table needs no
+// policy.
 func (t *Table) Policy() string {
 	if t.Seen == "" || t.Seen == Everyone {
 		return ""

@@ -1,6 +1,6 @@
 // Package tables describes every table, once. Whoever compares, repairs, seals, partitions, resets or prunes rows, or
-// limits who sees them, takes its list of tables from here. The tests of package store hold the description against the database's catalog and against what
-// is written.
+// limits who sees them, takes its list of tables from here. The tests of package store hold the description against the
+// database's catalog and against what is written.
 //
 // A table that two families share is described once for each of them, with a condition that chooses the family's rows.
 package tables
@@ -23,8 +23,8 @@ type Family int
 const (
 	// Facts belong to an update. They are compared with the participant's updates, and sealed.
 	Facts Family = iota + 1
-	// Snapshot rows belong to an entry of the snapshot that is shown. They are compared with the participant's active contracts,
-	// and sealed.
+	// Snapshot rows belong to an entry of the snapshot that is shown. They are compared with the participant's active
+	// contracts, and sealed.
 	Snapshot
 	// Records belong to a record of the transaction history. They are compared with the Scan service's, and sealed.
 	Records
@@ -34,8 +34,8 @@ const (
 	Projections
 	// Dictionaries give numbers to names. They are kept twice.
 	Dictionaries
-	// Waiting rows belong to the snapshot that waits until it lowers the state floor. They are in the tables of Snapshot; they are not
-	// compared, and go with it.
+	// Waiting rows belong to the snapshot that waits until it lowers the state floor. They are in the tables of Snapshot;
+	// they are not compared, and go with it.
 	Waiting
 	// State is everything else: what is held, positions, leadership, and what tasks have read. Most of it is kept twice.
 	State
@@ -60,43 +60,47 @@ type Table struct {
 	Name   string
 	Family Family
 
-	// Key identifies a row: it is the primary key, except for columns that Which holds constant. Facts, Snapshot and Records are
-	// compared in its order.
+	// Key identifies a row: it is the primary key, except for columns that Which holds constant. Facts, Snapshot and
+	// Records are compared in its order.
 	Key []string
 
 	// Which chooses the family's rows of a table that families share, as a condition on a row s. Empty: all rows.
 	Which string
 
-	// Seen says which rows s a role that is limited to parties sees (see seen.go). Empty: readers have no right to the table, and no
-	// relation that they read may show it. A table that families share says it once.
+	// Seen says which rows s a role that is limited to parties sees (see seen.go). Empty: readers have no right to the
+	// table, and no relation that they read may show it. A table that families share says it once.
 	Seen string
 
-	// Content are the columns that hold what can be redacted: they become NULL, except for what a contract holds, which is computed again, and
-	// for rows that are nothing but content, which go.
+	// Content are the columns that hold what can be redacted: they become NULL, except for what a contract holds, which is
+	// computed again, and for rows that are nothing but content, which go.
 	Content []string
 
-	// Place is the column whose number says which offset or record a row belongs to: rows are sealed, removed by a reset and put
-	// into partitions by it. Empty: rows belong to none, or, of a snapshot, to the snapshot as a whole.
+	// Place is the column whose number says which offset or record a row belongs to: rows are sealed, removed by a reset
+	// and put into partitions by it. Empty: rows belong to none, or, of a snapshot, to the snapshot as a whole.
 	Place       string
 	Partitioned bool
 	Reset       Reset
 
-	// Pruned: pruning up to an offset removes the rows whose place is up to there. Moved: those that are needed beyond it move there
-	// before, which PruneMoveLookups does at the end of pruning, and it removes the others.
+	// Pruned: pruning up to an offset removes the rows whose place is up to there. Moved: those that are needed beyond it
+	// move there before, which PruneMoveLookups does at the end of pruning, and it removes the others.
 	Pruned, Moved bool
-	// Orphan is true of rows s that belong to no row of another table, and so should not be there. Empty: that is found in another way.
+	// Orphan is true of rows s that belong to no row of another table, and so should not be there. Empty: that is found in
+	// another way.
 	Orphan string
 
-	// Of State and Dictionaries. NoCopy says why rows are not kept twice. Empty: they are, because they can't be restored from elsewhere.
+	// Of State and Dictionaries. NoCopy says why rows are not kept twice. Empty: they are, because they can't be restored
+	// from elsewhere.
 	NoCopy string
 
-	// Of facts. Element: there is one row for each element of an update. Activity: the rows may activate and deactivate contracts.
+	// Of facts. Element: there is one row for each element of an update. Activity: the rows may activate and deactivate
+	// contracts.
 	Element, Activity bool
 
 	// Of facts and a snapshot. Contract: each row is an event of the contract that it names (contract_id).
 	Contract bool
 
-	// Of a snapshot. SnapshotOffset is the column that says which one. Fact is the table of facts that holds the same events.
+	// Of a snapshot. SnapshotOffset is the column that says which one. Fact is the table of facts that holds the same
+	// events.
 	SnapshotOffset, Fact string
 
 	// Of records. Kind is set where each record of a kind has one row. Count is the column of transfers that says how many
@@ -104,10 +108,10 @@ type Table struct {
 	Kind  ledger.TransactionKind
 	Count string
 
-	// Of Totals and Projections. Follows is the view or function of the rows that the table should hold, with the table's columns
-	// and maybe more. Of is a condition on its rows w that chooses the table's; empty: all. Unknown is true of rows s of the table
-	// that may be there although they do not follow, because there nothing is known; empty: of none. Named are the columns by which
-	// a row that is wrong is known; empty: Key.
+	// Of Totals and Projections. Follows is the view or function of the rows that the table should hold, with the table's
+	// columns and maybe more. Of is a condition on its rows w that chooses the table's; empty: all. Unknown is true of
+	// rows s of the table that may be there although they do not follow, because there nothing is known; empty: of none.
+	// Named are the columns by which a row that is wrong is known; empty: Key.
 	Follows, Of, Unknown string
 	Named                []string
 }
@@ -130,8 +134,8 @@ func (t *Table) Counting(condition string) string {
 	return "SELECT count(*) FROM " + t.Name + " s WHERE " + t.Rows(condition)
 }
 
-// Copy returns the name of the copy of a table that is kept twice. Both returns the name of the table of which the two are partitions, and
-// which writers write.
+// Copy returns the name of the copy of a table that is kept twice. Both returns the name of the table of which the two
+// are partitions, and which writers write.
 func (t *Table) Copy() string { return t.Name + "_copy" }
 
 // Both: see Copy.
@@ -160,7 +164,8 @@ func In(families ...Family) (list []Table) {
 	return list
 }
 
-// Get returns a family's table by its name. It panics where the family has no such table, which a test of what is written finds.
+// Get returns a family's table by its name. It panics where the family has no such table, which a test of what is
+// written finds.
 func Get(family Family, name string) Table {
 	for i := range all {
 		if all[i].Family == family && all[i].Name == name {

@@ -1,5 +1,5 @@
-// Package writing has what is written alike by the writers of the streams and by repairs: facts, answers to look-ups, positions, and
-// what readers and seals must learn.
+// Package writing has what is written alike by the writers of the streams and by repairs: facts, answers to look-ups,
+// positions, and what readers and seals must learn.
 package writing
 
 import (
@@ -29,7 +29,8 @@ func CheckPage(page *ledger.Page, after ledger.Offset) error {
 	for i := range page.Updates {
 		offset := page.Updates[i].Offset
 		if offset <= at || offset > page.To {
-			return fmt.Errorf("page from offset %d to %d has an update with offset %d after offset %d", page.From, page.To, offset, at)
+			return fmt.Errorf("page from offset %d to %d has an update with offset %d after offset %d", page.From, page.To,
+				offset, at)
 		}
 		at = offset
 	}

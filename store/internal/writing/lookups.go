@@ -59,8 +59,8 @@ func ForgetCarriedLookups(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// forgetExact removes the exact values of look-ups that were removed. It is a statement of its own: the one that removed the look-ups may have
-// waited for one to be answered, and does not see the values of that answer.
+// forgetExact removes the exact values of look-ups that were removed. It is a statement of its own: the one that
+// removed the look-ups may have waited for one to be answered, and does not see the values of that answer.
 func forgetExact(ctx context.Context, tx pgx.Tx, gone dbsqlc.LookupExactForgetParams) error {
 	if len(gone.LedgerOffsets) == 0 {
 		return nil

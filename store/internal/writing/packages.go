@@ -16,7 +16,8 @@ func SavePackage(ctx context.Context, tx pgx.Tx, q *dbsqlc.Queries, p *ledger.Pa
 		return err
 	}
 	row := dbsqlc.PackageContentUpsertParams{
-		PackageID: p.ID, PackageName: p.Name, PackageVersion: p.Version, Language: p.Language, Content: p.Content, Needs: append([]string{}, p.Needs...),
+		PackageID: p.ID, PackageName: p.Name, PackageVersion: p.Version, Language: p.Language, Content: p.Content,
+		Needs: append([]string{}, p.Needs...),
 	}
 	if p.Upgrades != "" {
 		row.Upgrades = &p.Upgrades
@@ -49,16 +50,19 @@ type TypeRows struct {
 func PackageRows(p *ledger.Package) (r TypeRows) {
 	for _, d := range p.Definitions {
 		r.Definitions = append(r.Definitions, dbsqlc.PackageDefinitions{
-			PackageID: p.ID, ModuleName: d.Module, EntityName: d.Entity, IsInterface: d.Interface, HasKey: d.Key, Interfaces: append([]string{}, d.Interfaces...),
+			PackageID: p.ID, ModuleName: d.Module, EntityName: d.Entity, IsInterface: d.Interface, HasKey: d.Key,
+			Interfaces: append([]string{}, d.Interfaces...),
 		})
 		for _, c := range d.Choices {
 			r.Choices = append(r.Choices, dbsqlc.PackageChoices{
-				PackageID: p.ID, ModuleName: d.Module, EntityName: d.Entity, Choice: c.Name, Consuming: c.Consuming, Argument: c.Argument, Result: c.Result,
+				PackageID: p.ID, ModuleName: d.Module, EntityName: d.Entity, Choice: c.Name, Consuming: c.Consuming,
+				Argument: c.Argument, Result: c.Result,
 			})
 		}
 		for i, f := range d.Fields {
 			r.Fields = append(r.Fields, dbsqlc.PackageFields{
-				PackageID: p.ID, ModuleName: d.Module, EntityName: d.Entity, Part: f.Part, Choice: f.Choice, Ordinal: int32(i), Path: f.Path, Type: f.Type,
+				PackageID: p.ID, ModuleName: d.Module, EntityName: d.Entity, Part: f.Part, Choice: f.Choice, Ordinal: int32(i),
+				Path: f.Path, Type: f.Type,
 			})
 		}
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // PutPosition moves the position, and the checkpoint to a cursor.
-func PutPosition(ctx context.Context, tx pgx.Tx, next ledger.TransactionsPosition, cursor ledger.TransactionsCursor) error {
+func PutPosition(ctx context.Context, tx pgx.Tx, next ledger.TransactionsPosition,
+	cursor ledger.TransactionsCursor) error {
 	if err := queries.TransactionsPositionPut(ctx, tx, dbsqlc.TransactionsPositionPutParams(next)); err != nil {
 		return fmt.Errorf("move the position in the transaction history: %w", err)
 	}

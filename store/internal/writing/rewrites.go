@@ -22,8 +22,9 @@ const (
 	ScopeChanged = "scope changed"
 )
 
-// NoteRewrite notes for readers that this transaction changed something of a stream after one place up to another. Other transactions that call it
-// wait until this one ends, so it comes last. stream is one of the Sealed constants of package findings.
+// NoteRewrite notes for readers that this transaction changed something of a stream after one place up to another.
+// Other transactions that call it wait until this one ends, so it comes last. stream is one of the Sealed constants of
+// package findings.
 func NoteRewrite(ctx context.Context, tx pgx.Tx, stream string, from, to int64, reason string) error {
 	if from >= to {
 		return nil
@@ -31,7 +32,8 @@ func NoteRewrite(ctx context.Context, tx pgx.Tx, stream string, from, to int64, 
 	if err := queries.RewritesLock(ctx, tx); err != nil {
 		return fmt.Errorf("wait for another process that notes a rewrite: %w", err)
 	}
-	err := queries.RewriteNote(ctx, tx, dbsqlc.RewriteNoteParams{Stream: stream, FromExclusive: from, ToInclusive: to, Reason: reason})
+	err := queries.RewriteNote(ctx, tx, dbsqlc.RewriteNoteParams{Stream: stream, FromExclusive: from, ToInclusive: to,
+		Reason: reason})
 	if err != nil {
 		return fmt.Errorf("note for readers what changed of %s after %d up to %d: %w", stream, from, to, err)
 	}
@@ -44,7 +46,8 @@ func NoteRewrite(ctx context.Context, tx pgx.Tx, stream string, from, to int64, 
 	return nil
 }
 
-// RewrittenSince reports whether anything was noted after a rewrite, and keeps others from noting until the transaction ends.
+// RewrittenSince reports whether anything was noted after a rewrite, and keeps others from noting until the transaction
+// ends.
 func RewrittenSince(ctx context.Context, tx pgx.Tx, rewrite int64) (bool, error) {
 	if err := queries.RewritesLock(ctx, tx); err != nil {
 		return false, fmt.Errorf("wait for another process that notes a rewrite: %w", err)

@@ -27,7 +27,8 @@ func ForgetScopes(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// LeaveScope ends the lifetimes of active contracts that the scope in force does not show, at an offset, which is the watermark.
+// LeaveScope ends the lifetimes of active contracts that the scope in force does not show, at an offset, which is the
+// watermark.
 func LeaveScope(ctx context.Context, tx pgx.Tx, set *partitions.Set, at int64) error {
 	ends, err := queries.ScopeEndsAt(ctx, tx, at)
 	if err != nil || !ends {
@@ -45,8 +46,8 @@ func LeaveScope(ctx context.Context, tx pgx.Tx, set *partitions.Set, at int64) e
 // returnedAtOnce is how many lifetimes are read at once.
 const returnedAtOnce = 10_000
 
-// ReturnToScope corrects the lifetimes that LeaveScope ended at an offset, if the scope in force shows their contracts again: they get the end that
-// the facts have, or become active. It reports whether there were any.
+// ReturnToScope corrects the lifetimes that LeaveScope ended at an offset, if the scope in force shows their contracts
+// again: they get the end that the facts have, or become active. It reports whether there were any.
 func ReturnToScope(ctx context.Context, tx pgx.Tx, set *partitions.Set, at int64) (returned bool, err error) {
 	if err := queries.DerivePlainly(ctx, tx); err != nil {
 		return false, fmt.Errorf("have contracts looked up by index: %w", err)
@@ -63,7 +64,8 @@ func ReturnToScope(ctx context.Context, tx pgx.Tx, set *partitions.Set, at int64
 		returned = true
 		moved, contracts := dbsqlc.ScopeReturnParams{At: at}, make([]string, 0, len(list))
 		for _, l := range list {
-			moved.ActivatedOffsets, moved.ActivatedNodeIds = append(moved.ActivatedOffsets, l.ActivatedOffset), append(moved.ActivatedNodeIds, l.ActivatedNodeID)
+			moved.ActivatedOffsets, moved.ActivatedNodeIds = append(moved.ActivatedOffsets, l.ActivatedOffset),
+				append(moved.ActivatedNodeIds, l.ActivatedNodeID)
 			moved.Ends, contracts = append(moved.Ends, l.Ended), append(contracts, l.ContractID)
 		}
 		ends := slices.DeleteFunc(slices.Clone(moved.Ends), func(end int64) bool { return end == 0 })
@@ -73,7 +75,8 @@ func ReturnToScope(ctx context.Context, tx pgx.Tx, set *partitions.Set, at int64
 		if err := queries.ScopeReturn(ctx, tx, moved); err != nil {
 			return false, fmt.Errorf("move the end of %d lifetimes: %w", len(list), err)
 		}
-		if err := ForgetLookups(ctx, tx, contracts); err != nil { // of those that ended while they were not known to be active
+		// of those that ended while they were not known to be active
+		if err := ForgetLookups(ctx, tx, contracts); err != nil {
 			return false, err
 		}
 		next.AfterOffset, next.AfterNode = list[len(list)-1].ActivatedOffset, list[len(list)-1].ActivatedNodeID
