@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,18 +65,23 @@ func TestTasksThatFailFinish(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				finish := make(chan struct{})
 				var memory told
-				fails := c.err
+				var cured atomic.Bool
 				ended := make(chan error, 1)
 				go func() {
 					ended <- RunEvery(t.Context(), TaskReport{Sink: &memory, Logger: memory.logger(), Finish: finish}, time.Hour,
-						func(context.Context) error { return fails })
+						func(context.Context) error {
+							if cured.Load() {
+								return nil
+							}
+							return c.err
+						})
 				}()
 				synctest.Wait()
 				close(finish)
 				if c.passes {
 					time.Sleep(time.Hour)
 					require.Empty(t, ended)
-					fails = nil
+					cured.Store(true)
 				}
 				require.ErrorIs(t, <-ended, c.returned)
 			})
