@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func (x *indexer) outcome(ctx context.Context) error {
 		case missing == nil && s.progress.done:
 			continue
 		case missing == nil:
-			missing = errors.New("not current (" + s.progress.state + ")")
+			missing = errors.New("not current (" + cmp.Or(s.progress.state, "waiting for "+s.source) + ")")
 		}
 		if missing = fmt.Errorf("%s: %w", s.title, missing); left != nil {
 			missing = fmt.Errorf("%w; %w", left, missing)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -79,4 +81,22 @@ func TestAJobSaysWhatIsMissing(t *testing.T) {
 		requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), "another process writes this database: ", "run with --until-current again")
 		require.NoError(t, daemon.finish())
 	})
+}
+
+// A stream whose tasks have finished is done, whenever the process is stopped after that.
+func TestAJobThatIsStopped(t *testing.T) {
+	t.Parallel()
+	x := &indexer{daemon: &daemon{failures: map[*stream]error{}, health: admin.NewHealth(nil)}, metrics: admin.NewMetrics()}
+	x.cfg.UntilCurrent = true
+	done := &stream{indexer: x, title: "network", source: scanService}
+	waits := &stream{indexer: x, title: "records", source: "the stored updates"}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	done.finish(ctx, newBackground())
+	stop()
+	waits.finish(ctx, newBackground())
+	x.streams = []*stream{done}
+	require.NoError(t, x.outcome(ctx))
+	x.streams = []*stream{done, waits}
+	require.EqualError(t, x.outcome(ctx), "stopped before all was done: records: not current (waiting for the stored updates)")
 }

@@ -64,13 +64,9 @@ func TestTheUpdatesOfANetworkAreIndexed(t *testing.T) {
 	database := networkDatabase(t)
 	cfg := networkFor(database, serveScan(t, scan))
 
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	stopped := make(chan error, 1)
-	go func() { stopped <- RunIndexer(ctx, cfg, testLogger(t)) }()
+	daemon := startIndexer(t, cfg)
 	eventuallyIn(t, database, "some updates are stored", "(SELECT count(*) FROM network_indexer.updates) >= 1000")
-	stop()
-	require.NoError(t, <-stopped)
+	require.NoError(t, daemon.finish())
 
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	require.Empty(t, sandbox.Diff(want, networkRelations(t, database)))

@@ -107,6 +107,7 @@ func (s *stream) finish(ctx context.Context, tasks *background) {
 	}
 	s.noteRead()
 	s.set(admin.Leads, true, "leading, current; finishing the tasks")
+	s.noteJob(func(p *progress) { p.done = true })
 	missing := tasks.finish(ctx)
 	s.noteJob(func(p *progress) { p.missing = missing })
 }
@@ -180,9 +181,6 @@ func (s *stream) attempt(ctx context.Context) error {
 	}}
 	if err := s.retry.Do(ctx, s.terms); ingest.Lasting(err) {
 		return err
-	}
-	if ctx.Err() == nil {
-		s.noteJob(func(p *progress) { p.done = true })
 	}
 	text := "stopped" // errors after ctx ended do not count
 	if err := s.failureOf(s); err != nil {
