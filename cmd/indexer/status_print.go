@@ -95,6 +95,10 @@ func printStream(line sayLine, r *status.Report, s *status.Stream, network bool)
 	for _, changed := range s.HostingChanged() {
 		line("", "%s", changed)
 	}
+	if s.HostingTask != nil && s.HostingTask.Failing {
+		line("", "which parties are hosted here can't be asked")
+		printFailure(line, s.HostingTask)
+	}
 	if s.PrunedTo > 0 {
 		line("", "pruned up to offset %d", s.PrunedTo)
 	}

@@ -41,13 +41,16 @@ func TestStatusInTheWordsOfANetwork(t *testing.T) {
 }
 
 // Why packages can't be read for their types is said, as for each other task.
-func TestStatusSaysWhyTypesAreNotRead(t *testing.T) {
+func TestStatusSaysWhyATaskFails(t *testing.T) {
 	t.Parallel()
-	r := &status.Report{}
+	r := &status.Report{Streams: []status.Stream{{HostingTask: &status.Task{
+		Failing: true, FailedAt: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), Failure: "no right to ask",
+	}}}}
 	r.Packages.Types = &status.Task{Failing: true, FailedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Failure: "the participant has no packages"}
 	var out strings.Builder
 	require.NoError(t, printStatus(&out, r, false))
 	require.Contains(t, squeezed(out.String()), "failed 2026-01-02T03:04:05Z: the participant has no packages")
+	require.Contains(t, squeezed(out.String()), "failed 2026-01-02T03:04:06Z: no right to ask")
 }
 
 // How old the last update is stands there as people say it.

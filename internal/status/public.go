@@ -40,7 +40,7 @@ func (r *Report) Public() *Report {
 	public.Streams = slices.Clone(r.Streams)
 	for i := range public.Streams {
 		s := &public.Streams[i]
-		s.Pruning = s.Pruning.public()
+		s.Pruning, s.HostingTask = s.Pruning.public(), s.HostingTask.public()
 		s.Hosting = slices.Clone(s.Hosting)
 		for j := range s.Hosting {
 			s.Hosting[j].Party, s.Hosting[j].Synchronizer = "…", ""

@@ -58,9 +58,11 @@ type Stream struct {
 	EarlierScope []ledger.Range `json:"earlier_scope,omitempty"`
 	// Hosting are parties of the scope that were onboarded to the participant with contracts, or that it does not host
 	// any more, on a synchronizer, the last ones first; absent: none.
-	Hosting          []store.HostingChange `json:"hosting,omitempty"`
-	UpdatesPerSecond *float64              `json:"updates_per_second,omitempty"`
-	OffsetsPerSecond *float64              `json:"offsets_per_second,omitempty"`
+	Hosting []store.HostingChange `json:"hosting,omitempty"`
+	// how the task fares that asks which parties are hosted; absent: it has not run
+	HostingTask      *Task    `json:"hosting_task,omitempty"`
+	UpdatesPerSecond *float64 `json:"updates_per_second,omitempty"`
+	OffsetsPerSecond *float64 `json:"offsets_per_second,omitempty"`
 }
 
 // Lookups counts look-ups, and says how their task fares.
@@ -163,6 +165,7 @@ func New(db *store.Store, from store.Status) *Report {
 			StateFloor: from.StateFloor, UpdatedAt: from.UpdatedAt, RecordTime: from.RecordTime.UTC(),
 			FirstUpdate: from.FirstUpdate, Coverage: append([]ledger.Range{}, from.Coverage...),
 			PrunedTo: from.PrunedTo, Pruning: taskOf(from.Tasks, ingest.TaskPruning), Hosting: from.Hosting,
+			HostingTask: taskOf(from.Tasks, ingest.TaskHosting),
 		}
 		for _, earlier := range from.EarlierScope {
 			s.EarlierScope = append(s.EarlierScope, earlier.Range)
@@ -196,7 +199,7 @@ func newVerified(from store.Status) *Verified {
 func (r *Report) TaskFails() bool {
 	tasks := []*Task{r.Lookups.Task, r.Packages.Task, r.Packages.Types}
 	for _, s := range r.Streams {
-		tasks = append(tasks, s.Pruning)
+		tasks = append(tasks, s.Pruning, s.HostingTask)
 	}
 	if v := r.Verified; v != nil {
 		tasks = append(tasks, v.Updates, v.HistoryTask)

@@ -107,6 +107,7 @@ func TestTheStateOfTheProcess(t *testing.T) {
 		require.Equal(t, want, got.Kind+" "+got.Text)
 	}
 	for _, report := range []status.Report{
+		{Streams: []status.Stream{{Pruning: failing}}}, {Streams: []status.Stream{{HostingTask: failing}}},
 		{Lookups: status.Lookups{Task: failing}}, {Packages: status.Packages{Task: failing}}, {Packages: status.Packages{Types: failing}},
 		{Verified: &status.Verified{Updates: failing}}, {Verified: &status.Verified{HistoryTask: failing}},
 	} {

@@ -311,6 +311,9 @@ func facts(l LedgerData) (list []fact) {
 				"%s: `indexer status` names them, and "+
 				"says what to do", count(s.Hosting[0].Offset))
 		}
+		if s.HostingTask != nil && s.HostingTask.Failing {
+			add("Hosted parties", "can't be asked for%s", failing(s.HostingTask))
+		}
 		if s.Pruning != nil && s.Pruning.Failing {
 			add("Pruning", "does not work%s", failing(s.Pruning))
 		}
