@@ -46,7 +46,7 @@ type Client struct {
 	access *access.Access
 	log    *slog.Logger
 	http   *jsonhttp.Client
-	format *Formats // of the scope
+	format *formats // of the scope
 
 	maxBody   int64
 	wholeBody int64
@@ -65,7 +65,6 @@ type Client struct {
 	changes  atomic.Int64 // counts the events after which another server may answer
 	verified atomic.Int64 // the value of changes at the last check of the participant's id, or never
 
-	listLimit    int         // as the constant
 	served       longestList // of list calls
 	updatesList  *jsonhttp.Size
 	updatesPage  *jsonhttp.Size
@@ -83,8 +82,8 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	c := &Client{
 		scope: scope, format: format,
 		maxBody: maxBody, wholeBody: wholeBody, silence: jsonhttp.SilenceTimeout, longest: jsonhttp.AnswerTimeout,
-		discovery: semaphore.NewWeighted(1),
-		listLimit: listLimit, updatesList: jsonhttp.NewSize(listLimit), updatesPage: jsonhttp.NewSize(updatesPageSize),
+		discovery:   semaphore.NewWeighted(1),
+		updatesList: jsonhttp.NewSize(listLimit), updatesPage: jsonhttp.NewSize(updatesPageSize),
 		snapshotList: jsonhttp.NewSize(listLimit), snapshotPage: jsonhttp.NewSize(snapshotPageSize),
 	}
 	c.http, err = jsonhttp.New(cfg, jsonhttp.Dialect{

@@ -142,7 +142,7 @@ func newClient(t *testing.T, f *fake, found Server, scope ledger.Scope, change .
 
 // limited makes a client ask for so many elements in one list call.
 func limited(c *Client, limit int) *Client {
-	c.listLimit, c.updatesList, c.snapshotList = limit, jsonhttp.NewSize(limit), jsonhttp.NewSize(limit)
+	c.updatesList, c.snapshotList = jsonhttp.NewSize(limit), jsonhttp.NewSize(limit)
 	return c
 }
 

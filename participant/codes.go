@@ -91,10 +91,6 @@ var (
 	tooLarge  = ruling{act, "the server says that the request or its answer is too large, even with a limit of 1",
 		"raise http-list-max-elements-limit on the participant; or, where it means the request, name fewer --parties, " +
 			"--templates or --interfaces"}
-	listTooLong = ruling{act,
-		"the list has more entries than the server serves in one answer, and the server has no continuation tokens",
-		"give --limit, not above the server's own, or raise http-list-max-elements-limit on the participant; or name fewer " +
-			"--parties or --templates"}
 	snapshotTooLarge = ruling{act,
 		"the snapshot has more entries than the server serves in one answer, and the server has no continuation tokens",
 		"raise http-list-max-elements-limit on the participant, " + noTokens}
@@ -125,6 +121,8 @@ func tooMuch(about subject) ruling {
 		r.do = "nothing is lost: the types of this package are not known here; its supplier can say why it is so large"
 	case aboutVetting:
 		r.do = "see what the participant answers: no real list is as long; --synchronizer narrows it"
+	case aboutRequest:
+		r.do = "ask for less: with limit in the query of a list, with maxPageSize in the body of a page"
 	}
 	return r
 }

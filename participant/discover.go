@@ -194,9 +194,9 @@ func (c *Client) findPath(ctx context.Context, path, before string) (string, err
 	case pathSnapshotPage:
 		r.Body = c.firstSnapshotPage()
 	case pathSnapshot:
-		r.Query, r.Body = one, SnapshotRequest{ActiveAtOffset: 0, EventFormat: &c.format.Event}
+		r.Query, r.Body = one, snapshotRequest{ActiveAtOffset: 0, EventFormat: &c.format.Event}
 	default:
-		r.Query, r.Body = one, UpdatesRequest{BeginExclusive: 0, EndInclusive: &end, UpdateFormat: &c.format.Update}
+		r.Query, r.Body = one, updatesRequest{BeginExclusive: 0, EndInclusive: &end, UpdateFormat: &c.format.Update}
 	}
 	_, err := c.do(ctx, r)
 	has, failed := present(err)

@@ -1,9 +1,6 @@
 package participant
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -60,12 +57,6 @@ type InterfaceFilter struct {
 	IncludeCreatedEventBlob bool   `json:"includeCreatedEventBlob"`
 }
 
-// TransactionFilter is the deprecated form of an EventFormat (interface.md, "TransactionFilter").
-type TransactionFilter struct {
-	FiltersByParty     map[string]Filters `json:"filtersByParty"`
-	FiltersForAnyParty *Filters           `json:"filtersForAnyParty,omitzero"`
-}
-
 // UpdateFormat selects updates (interface.md, "UpdateFormat"). The server does not send a kind whose member is nil.
 type UpdateFormat struct {
 	IncludeTransactions   *TransactionFormat `json:"includeTransactions,omitzero"`
@@ -91,34 +82,6 @@ type ParticipantAuthorizationFormat struct {
 	Parties []string `json:"parties"` // none: all
 }
 
-func needs(byParty map[string]Filters, anyParty *Filters) right {
-	if anyParty != nil {
-		return right{anyParty: true}
-	}
-	return right{parties: slices.Sorted(maps.Keys(byParty))}
-}
-
-func (f *UpdateFormat) needs() right {
-	var r right
-	add := func(other right) {
-		r.anyParty = r.anyParty || other.anyParty
-		r.parties = append(r.parties, other.parties...)
-	}
-	if t := f.IncludeTransactions; t != nil {
-		add(needs(t.EventFormat.FiltersByParty, t.EventFormat.FiltersForAnyParty))
-	}
-	if e := f.IncludeReassignments; e != nil {
-		add(needs(e.FiltersByParty, e.FiltersForAnyParty))
-	}
-	if t := f.IncludeTopologyEvents; t != nil && t.IncludeParticipantAuthorizationEvents != nil {
-		add(readAs(t.IncludeParticipantAuthorizationEvents.Parties))
-	}
-	if r.anyParty {
-		return right{anyParty: true}
-	}
-	return right{parties: set(r.parties)}
-}
-
 // MarshalJSONTo writes the members in an order that depends only on the value: a continuation token is valid only with
 // exactly the same format.
 func (f EventFormat) MarshalJSONTo(enc *jsontext.Encoder) error {
@@ -126,12 +89,6 @@ func (f EventFormat) MarshalJSONTo(enc *jsontext.Encoder) error {
 		return enc.WriteValue(f.encoded)
 	}
 	type members EventFormat
-	return json.MarshalEncode(enc, members(f), json.Deterministic(true))
-}
-
-// MarshalJSONTo is as that of EventFormat.
-func (f TransactionFilter) MarshalJSONTo(enc *jsontext.Encoder) error {
-	type members TransactionFilter
 	return json.MarshalEncode(enc, members(f), json.Deterministic(true))
 }
 

@@ -31,28 +31,24 @@ func TestRequestsAsTheyAreSent(t *testing.T) {
 	every := everyFilter()
 	event := EventFormat{FiltersByParty: map[string]Filters{"alice": every, "bob": {}}, FiltersForAnyParty: &every, Verbose: true}
 	const eventJSON = `{"filtersByParty":{"alice":` + everyFilterJSON + `,"bob":{"cumulative":[]}},"filtersForAnyParty":` + everyFilterJSON + `,"verbose":true}`
-	filter := &TransactionFilter{FiltersByParty: map[string]Filters{"alice": every}}
-	const filterJSON = `{"filtersByParty":{"alice":` + everyFilterJSON + `}}`
 	for _, row := range []struct {
 		request any
 		want    string
 	}{
-		{SnapshotRequest{ActiveAtOffset: 9, EventFormat: &event, StreamContinuationToken: "dG9r"},
+		{snapshotRequest{ActiveAtOffset: 9, EventFormat: &event, StreamContinuationToken: "dG9r"},
 			`{"activeAtOffset":9,"eventFormat":` + eventJSON + `,"streamContinuationToken":"dG9r"}`},
-		{SnapshotRequest{Filter: filter, Verbose: new(bool)}, `{"activeAtOffset":0,"filter":` + filterJSON + `,"verbose":false}`},
-		{UpdatesRequest{BeginExclusive: 1, EndInclusive: new(ledger.Offset(2)), DescendingOrder: true, UpdateFormat: &UpdateFormat{
+		{updatesRequest{BeginExclusive: 1, EndInclusive: new(ledger.Offset(2)), UpdateFormat: &UpdateFormat{
 			IncludeTransactions:  &TransactionFormat{EventFormat: event, TransactionShape: ShapeLedgerEffects},
 			IncludeReassignments: &event,
 			IncludeTopologyEvents: &TopologyFormat{
 				IncludeParticipantAuthorizationEvents: &ParticipantAuthorizationFormat{Parties: []string{"alice"}}},
-		}}, `{"beginExclusive":1,"endInclusive":2,"descendingOrder":true,"updateFormat":{
+		}}, `{"beginExclusive":1,"endInclusive":2,"updateFormat":{
 			"includeTransactions":{"eventFormat":` + eventJSON + `,"transactionShape":"TRANSACTION_SHAPE_LEDGER_EFFECTS"},
 			"includeReassignments":` + eventJSON + `,
 			"includeTopologyEvents":{"includeParticipantAuthorizationEvents":{"parties":["alice"]}}}}`},
-		{UpdatesRequest{UpdateFormat: &UpdateFormat{IncludeTopologyEvents: &TopologyFormat{
+		{updatesRequest{UpdateFormat: &UpdateFormat{IncludeTopologyEvents: &TopologyFormat{
 			IncludeParticipantAuthorizationEvents: &ParticipantAuthorizationFormat{}}}},
 			`{"beginExclusive":0,"updateFormat":{"includeTopologyEvents":{"includeParticipantAuthorizationEvents":{"parties":[]}}}}`},
-		{UpdatesRequest{Filter: filter, Verbose: new(true), Trees: true}, `{"beginExclusive":0,"filter":` + filterJSON + `,"verbose":true}`},
 		{UpdateFormat{}, `{}`},
 		{contractRequest{ContractID: "00ab"}, `{"contractId":"00ab","queryingParties":[]}`},
 		{contractRequest{ContractID: "a\"\n\u0000\u2028é", QueryingParties: []string{"a", "b"}},
@@ -75,9 +71,8 @@ func TestEqualFormatsAreEqualBytes(t *testing.T) {
 		}
 		text := ""
 		for _, request := range []any{
-			SnapshotRequest{EventFormat: &EventFormat{FiltersByParty: byParty}},
-			SnapshotRequest{Filter: &TransactionFilter{FiltersByParty: byParty}},
-			UpdatesRequest{UpdateFormat: &UpdateFormat{IncludeReassignments: &EventFormat{FiltersByParty: byParty}}},
+			snapshotRequest{EventFormat: &EventFormat{FiltersByParty: byParty}},
+			updatesRequest{UpdateFormat: &UpdateFormat{IncludeReassignments: &EventFormat{FiltersByParty: byParty}}},
 		} {
 			got, err := json.Marshal(request)
 			require.NoError(t, err)
@@ -88,35 +83,4 @@ func TestEqualFormatsAreEqualBytes(t *testing.T) {
 		}
 		before = text
 	}
-}
-
-func TestRightsThatARequestNeeds(t *testing.T) {
-	t.Parallel()
-	of := func(parties ...string) *EventFormat {
-		format := &EventFormat{FiltersByParty: map[string]Filters{}}
-		for _, party := range parties {
-			format.FiltersByParty[party] = Filters{}
-		}
-		return format
-	}
-	anyParty := &EventFormat{FiltersForAnyParty: &Filters{}}
-	topology := func(parties ...string) *TopologyFormat {
-		return &TopologyFormat{IncludeParticipantAuthorizationEvents: &ParticipantAuthorizationFormat{Parties: parties}}
-	}
-	for _, row := range []struct {
-		format UpdateFormat
-		want   right
-	}{
-		{UpdateFormat{IncludeTransactions: &TransactionFormat{EventFormat: *of("b", "a")}, IncludeReassignments: of("c", "a"),
-			IncludeTopologyEvents: topology("d")}, right{parties: []string{"a", "b", "c", "d"}}},
-		{UpdateFormat{IncludeReassignments: of("a"), IncludeTopologyEvents: topology()}, right{anyParty: true}},
-		{UpdateFormat{IncludeTransactions: &TransactionFormat{EventFormat: *of("a")}, IncludeReassignments: anyParty}, right{anyParty: true}},
-	} {
-		require.Equal(t, row.want, row.format.needs())
-		require.Equal(t, row.want, UpdatesRequest{UpdateFormat: &row.format}.needs())
-	}
-	filter := &TransactionFilter{FiltersByParty: map[string]Filters{"b": {}, "a": {}}}
-	require.Equal(t, right{parties: []string{"a", "b"}}, UpdatesRequest{Filter: filter}.needs())
-	require.Equal(t, right{parties: []string{"a", "b"}}, SnapshotRequest{Filter: filter}.needs())
-	require.Equal(t, right{anyParty: true}, SnapshotRequest{EventFormat: anyParty}.needs())
 }

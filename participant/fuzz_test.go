@@ -120,8 +120,6 @@ func FuzzContinuationToken(f *testing.F) {
 		var sent string
 		require.NoError(t, json.Unmarshal(quoted, &sent))
 		require.Equal(t, sent, entries[0].Token)
-		req := SnapshotRequest{StreamContinuationToken: token, EventFormat: &EventFormat{FiltersForAnyParty: &Filters{}}}
-		require.Equal(t, utf8.ValidString(token), req.check() == nil, "%v", req.check())
 	})
 }
 

@@ -68,25 +68,23 @@ func (c *Client) ContractByID(
 	return contract, body, nil
 }
 
-// UpdateByID looks an update up (interface.md, endpoint 5). It returns the update with the events that match the
-// format, and the answer as the server sent it.
+// UpdateOfScope looks an update up (interface.md, endpoint 5). It returns the update as the update stream of the
+// client's scope returns it, and the answer as the server sent it.
 //
-// Errors: ledger.ErrNotFound where the server does not know the update, or nothing of it matches the format; and the
+// Errors: ledger.ErrNotFound where the server does not know the update, or nothing of it is in the scope; and the
 // others of ContractByID.
-func (c *Client) UpdateByID(ctx context.Context, updateID string,
-	format UpdateFormat) (ledger.Update, ledger.JSON, error) {
+func (c *Client) UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error) {
 	const operation = "update-by-id"
 	r := rules{section: sectionUpdate}
 	r.id("updateId", updateID)
-	r.updateFormat("updateFormat", &format)
 	if r.err != nil {
 		return ledger.Update{}, nil, r.err
 	}
 	update, body, err := lookUp(ctx, c, jsonhttp.Request{
 		Operation: operation, Path: pathUpdateByID,
-		Body: updateRequest{UpdateID: updateID, UpdateFormat: &format},
+		Body: updateRequest{UpdateID: updateID, UpdateFormat: &c.format.Update},
 	}, func() purpose {
-		return purpose{about: aboutUpdate, need: format.needs()}
+		return purpose{about: aboutUpdate, need: c.scopeRight()}
 	}, func(a jsonhttp.Answer) (ledger.Update, error) {
 		update, err := ledger.DecodeUpdate(a.Body)
 		switch {
@@ -101,11 +99,6 @@ func (c *Client) UpdateByID(ctx context.Context, updateID string,
 		return ledger.Update{}, nil, fmt.Errorf("look up update %s: %w", shown(updateID), err)
 	}
 	return update, body, nil
-}
-
-// UpdateOfScope is UpdateByID in the format of the client's scope, so the update is as the update stream returns it.
-func (c *Client) UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error) {
-	return c.UpdateByID(ctx, updateID, c.format.Update)
 }
 
 // lookUp requests one contract or update by its id. It checks the participant's identity before it returns any result,

@@ -1,20 +1,11 @@
 package participant
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"ledgerindexer/ledger"
-)
-
-var (
-	anyEvent  = &EventFormat{FiltersForAnyParty: &Filters{}}
-	anyUpdate = &UpdateFormat{IncludeTransactions: &TransactionFormat{EventFormat: *anyEvent, TransactionShape: ShapeACSDelta}}
-	anyFilter = &TransactionFilter{FiltersForAnyParty: &Filters{}}
 )
 
 // unreachable is a client whose server must not be asked.
@@ -30,133 +21,6 @@ func requireRefused(t *testing.T, err error, want string) {
 	var refused *RequestError
 	require.ErrorAs(t, err, &refused)
 	require.EqualError(t, err, want)
-}
-
-func TestUpdatesRequestsThatBreakARule(t *testing.T) {
-	t.Parallel()
-	with := func(filters ...CumulativeFilter) *Filters { return &Filters{Cumulative: filters} }
-	inFormat := func(event *EventFormat) UpdatesRequest {
-		return UpdatesRequest{UpdateFormat: &UpdateFormat{IncludeReassignments: event}}
-	}
-	const at, both = " (interface.md, endpoint 2)", "updateFormat.includeReassignments "
-	for _, row := range []struct {
-		name    string
-		request UpdatesRequest
-		want    string
-	}{
-		{"begin negative", UpdatesRequest{BeginExclusive: -1, UpdateFormat: anyUpdate}, "beginExclusive must not be negative, and is -1" + at},
-		{"end negative", UpdatesRequest{EndInclusive: new(ledger.Offset(-2)), UpdateFormat: anyUpdate}, "endInclusive must not be negative, and is -2" + at},
-		{"end below begin", UpdatesRequest{BeginExclusive: 9, EndInclusive: new(ledger.Offset(8)), UpdateFormat: anyUpdate},
-			"endInclusive must not lie below beginExclusive, which is 9, and is 8" + at},
-		{"end zero below begin", UpdatesRequest{BeginExclusive: 9, EndInclusive: new(ledger.Offset), UpdateFormat: anyUpdate},
-			"endInclusive must not lie below beginExclusive, which is 9, and is 0" + at},
-		{"descending without end", UpdatesRequest{DescendingOrder: true, UpdateFormat: anyUpdate}, "descendingOrder must not be selected without endInclusive" + at},
-		{"format and filter", UpdatesRequest{UpdateFormat: anyUpdate, Filter: anyFilter}, "updateFormat must be unset where filter is set" + at},
-		{"format and verbose", UpdatesRequest{UpdateFormat: anyUpdate, Verbose: new(true)}, "updateFormat must be unset where verbose is set" + at},
-		{"format and not verbose", UpdatesRequest{UpdateFormat: anyUpdate, Verbose: new(false)}, "updateFormat must be unset where verbose is set" + at},
-		{"neither format nor filter", UpdatesRequest{}, "updateFormat must be set where filter is not" + at},
-		{"verbose alone", UpdatesRequest{Verbose: new(true)}, "updateFormat must be set where filter is not" + at},
-		{"trees with a format", UpdatesRequest{Trees: true, UpdateFormat: anyUpdate}, "updateFormat must be unset for the update-tree variant" + at},
-		{"trees without a filter", UpdatesRequest{Trees: true}, "filter must be set for the update-tree variant" + at},
-		{"trees of a template for any party", UpdatesRequest{Trees: true, Filter: &TransactionFilter{
-			FiltersForAnyParty: with(CumulativeFilter{}, CumulativeFilter{Template: &TemplateFilter{TemplateID: "#a:B:C"}})}},
-			"filter must have no template filters for the update-tree variant" + at},
-		{"trees of a template for a party", UpdatesRequest{Trees: true, Filter: &TransactionFilter{
-			FiltersByParty: map[string]Filters{"a": *with(CumulativeFilter{Template: &TemplateFilter{TemplateID: "#a:B:C"}})}}},
-			"filter must have no template filters for the update-tree variant" + at},
-		{"filter of nobody", UpdatesRequest{Filter: &TransactionFilter{}}, "filter must have filtersByParty or filtersForAnyParty, and both are empty" + at},
-		{"format of nobody", inFormat(&EventFormat{FiltersByParty: map[string]Filters{}}),
-			both + "must have filtersByParty or filtersForAnyParty, and both are empty" + at},
-		{"transactions of nobody", UpdatesRequest{UpdateFormat: &UpdateFormat{IncludeTransactions: &TransactionFormat{TransactionShape: ShapeACSDelta}}},
-			"updateFormat.includeTransactions.eventFormat must have filtersByParty or filtersForAnyParty, and both are empty" + at},
-		{"no shape", UpdatesRequest{UpdateFormat: &UpdateFormat{IncludeTransactions: &TransactionFormat{EventFormat: *anyEvent}}},
-			`updateFormat.includeTransactions.transactionShape must be TRANSACTION_SHAPE_ACS_DELTA or TRANSACTION_SHAPE_LEDGER_EFFECTS, and is ""` + at},
-		{"another shape", UpdatesRequest{UpdateFormat: &UpdateFormat{IncludeTransactions: &TransactionFormat{EventFormat: *anyEvent, TransactionShape: "acs-delta"}}},
-			`updateFormat.includeTransactions.transactionShape must be TRANSACTION_SHAPE_ACS_DELTA or TRANSACTION_SHAPE_LEDGER_EFFECTS, and is "acs-delta"` + at},
-		{"empty party", inFormat(&EventFormat{FiltersByParty: map[string]Filters{"": {}}}), both[:len(both)-1] + ".filtersByParty must not name an empty party" + at},
-		{"party not UTF-8", inFormat(&EventFormat{FiltersByParty: map[string]Filters{"a\xff": {}}}),
-			both[:len(both)-1] + `.filtersByParty must name parties in UTF-8 text, and one is "a\xff"` + at},
-		{"two variants", inFormat(&EventFormat{FiltersForAnyParty: with(CumulativeFilter{}, CumulativeFilter{Wildcard: &WildcardFilter{}, Template: &TemplateFilter{TemplateID: "#a:B:C"}})}),
-			both[:len(both)-1] + ".filtersForAnyParty.cumulative[1] must hold one variant, and holds 2" + at},
-		{"template id empty", inFormat(&EventFormat{FiltersByParty: map[string]Filters{"a\nb": *with(CumulativeFilter{Template: &TemplateFilter{}})}}),
-			both[:len(both)-1] + `.filtersByParty["a\nb"].cumulative[0] must be of the form package:Module:Entity, and is ""` + at},
-		{"interface id of two parts", inFormat(&EventFormat{FiltersForAnyParty: with(CumulativeFilter{Interface: &InterfaceFilter{InterfaceID: "#a:B"}})}),
-			both[:len(both)-1] + `.filtersForAnyParty.cumulative[0] must be of the form package:Module:Entity, and is "#a:B"` + at},
-		{"interface id not UTF-8", inFormat(&EventFormat{FiltersForAnyParty: with(CumulativeFilter{Interface: &InterfaceFilter{InterfaceID: "#a:B:\xff"}})}),
-			both[:len(both)-1] + `.filtersForAnyParty.cumulative[0] must be UTF-8 text, and is "#a:B:\xff"` + at},
-		{"topology party empty", UpdatesRequest{UpdateFormat: &UpdateFormat{IncludeTopologyEvents: &TopologyFormat{
-			IncludeParticipantAuthorizationEvents: &ParticipantAuthorizationFormat{Parties: []string{"a", ""}}}}},
-			"updateFormat.includeTopologyEvents.includeParticipantAuthorizationEvents.parties[1] must not be empty" + at},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
-			list, err := updatesOf(t, unreachable(t), row.request, ListOptions{})
-			requireRefused(t, err, row.want)
-			require.Empty(t, list)
-		})
-	}
-}
-
-func TestSnapshotRequestsThatBreakARule(t *testing.T) {
-	t.Parallel()
-	const at = " (interface.md, endpoint 1)"
-	for _, row := range []struct {
-		name    string
-		request SnapshotRequest
-		want    string
-	}{
-		{"offset negative", SnapshotRequest{ActiveAtOffset: math.MinInt64, EventFormat: anyEvent},
-			"activeAtOffset must not be negative, and is -9223372036854775808" + at},
-		{"format and filter", SnapshotRequest{EventFormat: anyEvent, Filter: anyFilter}, "eventFormat must be unset where filter is set" + at},
-		{"format and verbose", SnapshotRequest{EventFormat: anyEvent, Verbose: new(false)}, "eventFormat must be unset where verbose is set" + at},
-		{"neither", SnapshotRequest{ActiveAtOffset: 3}, "eventFormat must be set where filter is not" + at},
-		{"nobody", SnapshotRequest{EventFormat: &EventFormat{Verbose: true}},
-			"eventFormat must have filtersByParty or filtersForAnyParty, and both are empty" + at},
-		{"filter of nobody", SnapshotRequest{Filter: &TransactionFilter{}, Verbose: new(true)},
-			"filter must have filtersByParty or filtersForAnyParty, and both are empty" + at},
-		{"token not UTF-8", SnapshotRequest{EventFormat: anyEvent, StreamContinuationToken: "\xff"},
-			`streamContinuationToken must be UTF-8 text, and is "\xff"` + at},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
-			entries, err := contractsOf(t, unreachable(t), row.request, ListOptions{})
-			requireRefused(t, err, row.want)
-			require.Empty(t, entries)
-		})
-	}
-}
-
-func TestListOptionsThatBreakARule(t *testing.T) {
-	t.Parallel()
-	c := unreachable(t)
-	for _, row := range []struct {
-		opts ListOptions
-		want string
-	}{
-		{ListOptions{Limit: -1}, `limit must not be negative, and is -1 (interface.md, "Limits")`},
-		{ListOptions{StreamIdleTimeout: -time.Second}, `stream_idle_timeout_ms must not be negative, and is -1s (interface.md, "Limits")`},
-	} {
-		_, err := updatesOf(t, c, UpdatesRequest{UpdateFormat: anyUpdate}, row.opts)
-		requireRefused(t, err, row.want)
-		_, err = contractsOf(t, c, SnapshotRequest{EventFormat: anyEvent}, row.opts)
-		requireRefused(t, err, row.want)
-	}
-}
-
-func TestListOptionsAsTheyAreSent(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		opts ListOptions
-		want string
-	}{
-		{ListOptions{}, ""},
-		{ListOptions{Limit: math.MaxInt64, StreamIdleTimeout: math.MaxInt64}, "limit=9223372036854775807&stream_idle_timeout_ms=9223372036855"},
-		{ListOptions{Limit: 1, StreamIdleTimeout: 1}, "limit=1&stream_idle_timeout_ms=1"},
-		{ListOptions{StreamIdleTimeout: 1500 * time.Millisecond}, "stream_idle_timeout_ms=1500"},
-	} {
-		require.NoError(t, row.opts.check())
-		require.Equal(t, row.want, row.opts.query().Encode())
-	}
 }
 
 func TestLookUpsThatBreakARule(t *testing.T) {
@@ -178,23 +42,14 @@ func TestLookUpsThatBreakARule(t *testing.T) {
 		require.Zero(t, contract)
 		require.Nil(t, raw)
 	}
-	for _, row := range []struct {
-		id     string
-		format UpdateFormat
-		want   string
-	}{
-		{"", *anyUpdate, "updateId must not be empty (interface.md, endpoint 5)"},
-		{"\xff", *anyUpdate, `updateId must be UTF-8 text, and is "\xff" (interface.md, endpoint 5)`},
-		{"u", UpdateFormat{IncludeReassignments: &EventFormat{}},
-			"updateFormat.includeReassignments must have filtersByParty or filtersForAnyParty, and both are empty (interface.md, endpoint 5)"},
+	for id, want := range map[string]string{
+		"": "updateId must not be empty (interface.md, endpoint 5)", "\xff": `updateId must be UTF-8 text, and is "\xff" (interface.md, endpoint 5)`,
 	} {
-		update, raw, err := c.UpdateByID(t.Context(), row.id, row.format)
-		requireRefused(t, err, row.want)
+		update, raw, err := c.UpdateOfScope(t.Context(), id)
+		requireRefused(t, err, want)
 		require.Zero(t, update)
 		require.Nil(t, raw)
 	}
-	_, _, err := c.UpdateOfScope(t.Context(), "")
-	requireRefused(t, err, "updateId must not be empty (interface.md, endpoint 5)")
 }
 
 func TestVettingRequestsThatBreakARule(t *testing.T) {

@@ -189,7 +189,7 @@ func TestScopeIsWhatTheServerShows(t *testing.T) {
 	}
 }
 
-func mustFormats(t *testing.T, scope ledger.Scope) *Formats {
+func mustFormats(t *testing.T, scope ledger.Scope) *formats {
 	f, err := encodedFormats(scope)
 	require.NoError(t, err)
 	return f

@@ -9,14 +9,13 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Formats is a scope in the form of the API.
-type Formats struct {
+// formats is a scope in the form of the API.
+type formats struct {
 	Event  EventFormat
 	Update UpdateFormat
 }
 
-// FormatsOf translates the scope. With verbose the server adds labels of record fields and the like.
-func FormatsOf(scope ledger.Scope, verbose bool) (Formats, error) {
+func formatsOf(scope ledger.Scope) (formats, error) {
 	shape := TransactionShape("")
 	switch scope.Shape {
 	case ledger.ShapeACSDelta:
@@ -24,11 +23,11 @@ func FormatsOf(scope ledger.Scope, verbose bool) (Formats, error) {
 	case ledger.ShapeLedgerEffects:
 		shape = ShapeLedgerEffects
 	default:
-		return Formats{}, fmt.Errorf("--shape must be %s or %s, not %q", ledger.ShapeACSDelta, ledger.ShapeLedgerEffects,
+		return formats{}, fmt.Errorf("--shape must be %s or %s, not %q", ledger.ShapeACSDelta, ledger.ShapeLedgerEffects,
 			scope.Shape)
 	}
 	parties := set(scope.Parties)
-	event := EventFormat{FiltersByParty: make(map[string]Filters, len(parties)), Verbose: verbose}
+	event := EventFormat{FiltersByParty: make(map[string]Filters, len(parties))}
 	wanted := wantedContracts(scope)
 	for _, party := range parties {
 		event.FiltersByParty[party] = wanted
@@ -43,18 +42,12 @@ func FormatsOf(scope ledger.Scope, verbose bool) (Formats, error) {
 	if scope.Topology {
 		update.IncludeTopologyEvents = &TopologyFormat{&ParticipantAuthorizationFormat{Parties: parties}}
 	}
-	return Formats{event, update}, nil
+	return formats{event, update}, nil
 }
 
-// Filter returns the deprecated form of the formats.
-func (f Formats) Filter() *TransactionFilter {
-	return &TransactionFilter{FiltersByParty: f.Event.FiltersByParty, FiltersForAnyParty: f.Event.FiltersForAnyParty}
-}
-
-// encodedFormats translates the scope for reading. The deprecated filter and verbose are never sent. The JSON is
-// encoded once: with thousands of parties encoding is costly, and equal scopes must give equal bytes.
-func encodedFormats(scope ledger.Scope) (*Formats, error) {
-	f, err := FormatsOf(scope, false)
+// encodedFormats translates the scope for reading. The JSON is encoded once: with thousands of parties encoding is costly, and equal scopes must give equal bytes.
+func encodedFormats(scope ledger.Scope) (*formats, error) {
+	f, err := formatsOf(scope)
 	if err != nil {
 		return nil, err
 	}

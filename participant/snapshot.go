@@ -10,36 +10,13 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// SnapshotRequest asks for the contracts that are active at an offset (interface.md, endpoint 1). Either EventFormat or
-// Filter must be set.
-type SnapshotRequest struct {
-	ActiveAtOffset ledger.Offset `json:"activeAtOffset"`       // 0: the beginning of the ledger, where nothing is active
-	EventFormat    *EventFormat  `json:"eventFormat,omitzero"` // nil where Filter or Verbose is set
+// snapshotRequest is the body of a list of the active contracts.
+type snapshotRequest struct {
+	ActiveAtOffset ledger.Offset `json:"activeAtOffset"`
+	EventFormat    *EventFormat  `json:"eventFormat"`
 	// StreamContinuationToken is the token of an earlier entry: the list begins after it. Empty: from the beginning. It is
 	// valid only with the same offset, format, participant and server version, 3.5 or later.
 	StreamContinuationToken string `json:"streamContinuationToken,omitzero"`
-
-	// Deprecated: the form before EventFormat.
-	Filter  *TransactionFilter `json:"filter,omitzero"`
-	Verbose *bool              `json:"verbose,omitzero"`
-}
-
-func (r SnapshotRequest) check() error {
-	must := rules{section: sectionSnapshot}
-	must.offset("activeAtOffset", r.ActiveAtOffset)
-	must.text("streamContinuationToken", r.StreamContinuationToken)
-	must.formats("eventFormat", r.EventFormat != nil, r.Filter, r.Verbose)
-	if r.EventFormat != nil {
-		must.eventFormat("eventFormat", r.EventFormat)
-	}
-	return must.err
-}
-
-func (r SnapshotRequest) needs() right {
-	if r.EventFormat != nil {
-		return needs(r.EventFormat.FiltersByParty, r.EventFormat.FiltersForAnyParty)
-	}
-	return needs(r.Filter.FiltersByParty, r.Filter.FiltersForAnyParty)
 }
 
 // snapshotPageRequest is the body of /v2/state/active-contracts-page, by POST or by GET.
@@ -200,7 +177,7 @@ func (c *Client) snapshotEntries(
 	const operation = "snapshot"
 	a, err := c.do(ctx, jsonhttp.Request{
 		Operation: operation, Path: pathSnapshot, Query: query, MaxBytes: maxBytes,
-		Body: SnapshotRequest{ActiveAtOffset: at, EventFormat: &c.format.Event, StreamContinuationToken: token},
+		Body: snapshotRequest{ActiveAtOffset: at, EventFormat: &c.format.Event, StreamContinuationToken: token},
 	})
 	if err != nil {
 		return ledger.SnapshotPage{}, err

@@ -85,7 +85,7 @@ func (c *Client) listMoreThan(ctx context.Context, n int, at ledger.Offset) (why
 	a, err := c.do(ctx, jsonhttp.Request{
 		Operation: operation, Path: s.TailPath, MaxBytes: c.wholeBody,
 		Query: url.Values{"limit": {strconv.Itoa(n + 1)}},
-		Body:  UpdatesRequest{BeginExclusive: pruned, EndInclusive: &end, UpdateFormat: &all.Update},
+		Body:  updatesRequest{BeginExclusive: pruned, EndInclusive: &end, UpdateFormat: &all.Update},
 	})
 	var e *Error
 	switch {

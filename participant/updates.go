@@ -15,54 +15,11 @@ import (
 // MaxIdle is the longest idle time of an open-ended read, well below the 20 s after which servers give up on a request.
 const MaxIdle = 15 * time.Second
 
-// UpdatesRequest asks for updates (interface.md, endpoint 2). Either UpdateFormat or Filter must be set.
-//
-// By interface.md an absent UpdateFormat means: transactions (ACS delta) and reassignments that match Filter, with
-// Verbose, and topology events of the parties that Filter names. Servers of 3.4 to 3.6 don't send the topology events:
-// to get them, use UpdateFormat.
-type UpdatesRequest struct {
-	BeginExclusive  ledger.Offset  `json:"beginExclusive"`           // 0: the beginning of the ledger
-	EndInclusive    *ledger.Offset `json:"endInclusive,omitzero"`    // not below BeginExclusive; nil: without end
-	UpdateFormat    *UpdateFormat  `json:"updateFormat,omitzero"`    // nil where Filter or Verbose is set
-	DescendingOrder bool           `json:"descendingOrder,omitzero"` // needs EndInclusive, and a server from 3.5 on
-
-	// Deprecated: the form before UpdateFormat.
-	Filter  *TransactionFilter `json:"filter,omitzero"`
-	Verbose *bool              `json:"verbose,omitzero"`
-
-	// Trees requests transactions as trees, with ledger effects; servers up to 3.5 have them. It needs a Filter without
-	// template filters.
-	Trees bool `json:"-"`
-}
-
-func (r UpdatesRequest) check() error {
-	must := rules{section: sectionUpdates}
-	must.offset("beginExclusive", r.BeginExclusive)
-	if end := r.EndInclusive; end != nil {
-		must.offset("endInclusive", *end)
-		must.must(*end >= r.BeginExclusive, "endInclusive", "must not lie below beginExclusive, which is %d, and is %d",
-			r.BeginExclusive, *end)
-	}
-	must.must(!r.DescendingOrder || r.EndInclusive != nil, "descendingOrder",
-		"must not be selected without endInclusive")
-	if r.Trees {
-		must.must(r.UpdateFormat == nil, "updateFormat", "must be unset for the update-tree variant")
-		must.must(r.Filter != nil, "filter", "must be set for the update-tree variant")
-		must.must(r.Filter == nil || !r.Filter.hasTemplates(), "filter",
-			"must have no template filters for the update-tree variant")
-	}
-	must.formats("updateFormat", r.UpdateFormat != nil, r.Filter, r.Verbose)
-	if r.UpdateFormat != nil {
-		must.updateFormat("updateFormat", r.UpdateFormat)
-	}
-	return must.err
-}
-
-func (r UpdatesRequest) needs() right {
-	if r.UpdateFormat != nil {
-		return r.UpdateFormat.needs()
-	}
-	return needs(r.Filter.FiltersByParty, r.Filter.FiltersForAnyParty)
+// updatesRequest is the body of a list of updates.
+type updatesRequest struct {
+	BeginExclusive ledger.Offset  `json:"beginExclusive"`        // 0: the beginning of the ledger
+	EndInclusive   *ledger.Offset `json:"endInclusive,omitzero"` // nil: without end
+	UpdateFormat   *UpdateFormat  `json:"updateFormat"`
 }
 
 // updatesPageRequest is the body of /v2/updates/get-updates-page.
@@ -141,7 +98,7 @@ func (c *Client) readList(
 	a, err := c.do(ctx, jsonhttp.Request{
 		Operation: operation, Path: path, MaxBytes: maxBytes,
 		Query: url.Values{"limit": {strconv.Itoa(limit)}},
-		Body:  UpdatesRequest{BeginExclusive: after, EndInclusive: &to, UpdateFormat: &c.format.Update},
+		Body:  updatesRequest{BeginExclusive: after, EndInclusive: &to, UpdateFormat: &c.format.Update},
 	})
 	if err != nil {
 		return ledger.Page{}, err
@@ -246,7 +203,7 @@ func (c *Client) tail(ctx context.Context, path string, after ledger.Offset, lim
 		Operation: operation, Path: path, LongPoll: true,
 		Query: url.Values{"limit": {strconv.Itoa(limit)}, "stream_idle_timeout_ms": {strconv.FormatInt(idle.Milliseconds(),
 			10)}},
-		Body: UpdatesRequest{BeginExclusive: after, UpdateFormat: &c.format.Update},
+		Body: updatesRequest{BeginExclusive: after, UpdateFormat: &c.format.Update},
 	})
 	if err != nil {
 		return ledger.Page{}, false, err

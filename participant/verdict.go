@@ -45,6 +45,7 @@ const (
 	aboutVetting                 // vetted packages
 	aboutPackage                 // the content of one package
 	aboutUser                    // the token's user
+	aboutRequest                 // a request as its caller wrote it
 )
 
 // purpose is what a request was for. It decides what a failure means, because servers use one code for several causes.
@@ -62,7 +63,7 @@ func (c *Client) explain(ctx context.Context, err error, q purpose) error {
 	if !errors.As(err, &e) || explained(err) {
 		return err
 	}
-	if e.Status == http.StatusForbidden {
+	if e.Status == http.StatusForbidden && q.about != aboutRequest {
 		return c.judgeRefusal(ctx, err, q)
 	}
 	if e.pathMissing() && q.server != nil {
@@ -133,6 +134,8 @@ func (c *Client) judge(e *Error, q purpose) ruling {
 		if e.Status == http.StatusBadRequest {
 			return ruling{verdict: unoffered} // a participant without authentication does not know which user asks
 		}
+	case aboutRequest:
+		return c.judgeRequest(e)
 	}
 	if r, ok := rulings[e.Code]; ok {
 		return r
@@ -196,6 +199,29 @@ func (c *Client) judgeToken(e *Error) ruling {
 		return ruling{what: what}
 	}
 	return ruling{act, what, do}
+}
+
+// judgeRequest rules on a request as its caller wrote it. Of that the server's words say enough, if they are its own.
+func (c *Client) judgeRequest(e *Error) ruling {
+	switch {
+	case e.unauthenticated():
+		return c.judgeToken(e)
+	case refusedByProxy(e):
+		return proxyRefusal
+	case e.Status == http.StatusForbidden:
+		return ruling{act, "the participant does not let the token's user ask for this",
+			"grant the user what the request needs: to read as each party that it names, or as any party where it names none"}
+	case e.pathMissing():
+		return ruling{act, "the server does not offer this", "see in docs/interface.md which release has which path, and " +
+			"that --ledger-url is the base of the participant's JSON API, with its path prefix where it has one"}
+	case e.Status == http.StatusRequestEntityTooLarge, errors.Is(e, jsonhttp.ErrTooLarge):
+		return tooMuch(aboutRequest)
+	case e.Status == http.StatusNotFound:
+		return ruling{verdict: absent}
+	case e.Status == http.StatusBadRequest:
+		return ruling{act, "the participant refuses the request", "correct the path, its query or the body"}
+	}
+	return tryAgain
 }
 
 // judgeUpdates rules on reading updates after an offset.

@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,13 +24,12 @@ import (
 
 	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/openapi"
 	"ledgerindexer/sandbox"
 )
 
 // exchange is a request and its answer.
 type exchange struct {
-	path         string
+	method, path string
 	query        url.Values
 	body, answer string
 	status       int
@@ -59,7 +57,7 @@ func record(t *testing.T, l *sandbox.Ledger, options sandbox.ServerOptions) *rec
 		answer := httptest.NewRecorder()
 		participant.ServeHTTP(answer, req)
 		r.mu.Lock() // before the client has the answer and looks
-		r.exchanges = append(r.exchanges, exchange{req.URL.Path, req.URL.Query(), string(body), answer.Body.String(), answer.Code})
+		r.exchanges = append(r.exchanges, exchange{req.Method, req.URL.Path, req.URL.Query(), string(body), answer.Body.String(), answer.Code})
 		r.mu.Unlock()
 		maps.Copy(w.Header(), answer.Header())
 		w.WriteHeader(answer.Code)
@@ -81,186 +79,122 @@ func (r *recorder) ledger(t *testing.T, code int, args ...string) (stdout, stder
 	return stdout, stderr, asked
 }
 
-// of are the exchanges of a path, but for the probe that finds out whether the server has it: for one update up to the
-// first.
-func of(asked []exchange, path string) []exchange {
-	return slices.DeleteFunc(slices.Clone(asked), func(e exchange) bool {
-		return e.path != path || e.query.Get("limit") == "1" && strings.Contains(e.body, `"beginExclusive":0,"endInclusive":`) && !strings.Contains(e.body, "descendingOrder")
-	})
-}
-
 // sameLines requires that the lines that were printed are the elements of the answers, one a line, with nothing
 // between.
 func sameLines(t *testing.T, asked []exchange, stdout string) {
 	t.Helper()
 	var want []string
 	for _, e := range asked {
-		var elements []json.RawMessage
 		require.Equal(t, http.StatusOK, e.status)
-		require.NoError(t, json.Unmarshal([]byte(e.answer), &elements))
+		elements := []json.RawMessage{json.RawMessage(e.answer)}
+		if strings.HasPrefix(strings.TrimSpace(e.answer), "[") {
+			require.NoError(t, json.Unmarshal([]byte(e.answer), &elements))
+		}
 		for _, element := range elements {
 			var line bytes.Buffer
 			require.NoError(t, json.Compact(&line, element))
 			want = append(want, strings.ReplaceAll(line.String(), "\u200d", `\u200d`))
 		}
 	}
-	require.True(t, slices.Equal(want, strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")), "%d elements", len(want))
+	require.True(t, slices.Equal(want, strings.Split(stdout, "\n")[:strings.Count(stdout, "\n")]), "%d elements", len(want))
 }
 
 const (
 	updatesPath   = "/v2/updates"
+	pagePath      = "/v2/updates/get-updates-page"
 	contractsPath = "/v2/state/active-contracts"
-	bankHolding   = "#bank:Bank.Cash:Holding"
+
+	everything = `"updateFormat":{"includeTransactions":{"transactionShape":"TRANSACTION_SHAPE_ACS_DELTA",` +
+		`"eventFormat":{"filtersByParty":{},"filtersForAnyParty":{"cumulative":[]}}}}`
+	everyContract = `"eventFormat":{"filtersByParty":{},"filtersForAnyParty":{"cumulative":[]}}`
 )
 
-// The filters that stand in requests.
-const (
-	anyContract = `{"identifierFilter":{"WildcardFilter":{"value":{"includeCreatedEventBlob":false}}}}`
-	anyBlob     = `{"identifierFilter":{"WildcardFilter":{"value":{"includeCreatedEventBlob":true}}}}`
-	bankOnly    = `{"identifierFilter":{"TemplateFilter":{"value":{"templateId":"` + bankHolding + `","includeCreatedEventBlob":false}}}}`
-)
-
-func ofAnyParty(filter string) string {
-	return `"filtersByParty":{},"filtersForAnyParty":{"cumulative":[` + filter + `]}`
-}
-
-func formatOf(filter string) string { return `{` + ofAnyParty(filter) + `,"verbose":false}` }
-
-func updateFormatOf(format, shape string) string {
-	return `{"includeTransactions":{"eventFormat":` + format + `,"transactionShape":"TRANSACTION_SHAPE_` + shape + `"},"includeReassignments":` + format +
-		`,"includeTopologyEvents":{"includeParticipantAuthorizationEvents":{"parties":[]}}}`
-}
-
-// Every option is in the request, and what the server answers is printed, line by line.
-func TestLedgerUpdatesAsks(t *testing.T) {
+// The request is the one that was given, and what the server answers is printed, a list's elements line by line.
+func TestLedgerGetAsks(t *testing.T) {
 	t.Parallel()
 	slow.Once(t)
 	l := grown(120)
-	r := record(t, l, sandbox.ServerOptions{})
-	end := l.Offset(40)
-	to := fmt.Sprintf("--to=%d", end)
-	all := updateFormatOf(formatOf(anyContract), "LEDGER_EFFECTS")
-	inRange := fmt.Sprintf(`"beginExclusive":0,"endInclusive":%d,`, end)
-	party := l.Parties()[0]
-	view := `{"identifierFilter":{"InterfaceFilter":{"value":{"interfaceId":"` + sandbox.InterfaceNames()[0] + `","includeInterfaceView":true,"includeCreatedEventBlob":false}}}}`
-	byParty := `{"filtersByParty":{"` + party + `":{"cumulative":[` + anyContract + `]}},"verbose":false}`
 	for name, test := range map[string]struct {
-		args  []string
-		path  string
-		query string
-		body  string
+		version, path, body string
+		args                []string
+		method              string
+		lines               int
 	}{
-		"a range":          {[]string{to, fmt.Sprintf("--from=%d", l.Offset(5))}, updatesPath, "limit=200", fmt.Sprintf(`{"beginExclusive":%d,"endInclusive":%d,"updateFormat":%s}`, l.Offset(5), end, all)},
-		"to the present":   {nil, updatesPath, "limit=200", `{"beginExclusive":0,"updateFormat":` + all + `}`},
-		"descending":       {[]string{to, "--descending"}, updatesPath, "limit=200", `{` + inRange + `"descendingOrder":true,"updateFormat":` + all + `}`},
-		"limit":            {[]string{to, "--limit=7"}, updatesPath, "limit=7", `{` + inRange + `"updateFormat":` + all + `}`},
-		"idle timeout":     {[]string{to, "--idle-timeout=1500us"}, updatesPath, "limit=200&stream_idle_timeout_ms=2", `{` + inRange + `"updateFormat":` + all + `}`},
-		"shape":            {[]string{to, "--shape=acs-delta"}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + updateFormatOf(formatOf(anyContract), "ACS_DELTA") + `}`},
-		"template":         {[]string{to, "--templates=" + bankHolding}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + updateFormatOf(formatOf(bankOnly), "LEDGER_EFFECTS") + `}`},
-		"interface":        {[]string{to, "--interfaces=" + sandbox.InterfaceNames()[0]}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + updateFormatOf(formatOf(anyContract+","+view), "LEDGER_EFFECTS") + `}`},
-		"blobs":            {[]string{to, "--blobs"}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + updateFormatOf(formatOf(anyBlob), "LEDGER_EFFECTS") + `}`},
-		"verbose":          {[]string{to, "--verbose"}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + strings.ReplaceAll(all, `"verbose":false`, `"verbose":true`) + `}`},
-		"party":            {[]string{to, "--parties=" + party}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + strings.Replace(updateFormatOf(byParty, "LEDGER_EFFECTS"), `"parties":[]`, `"parties":["`+party+`"]`, 1) + `}`},
-		"no transactions":  {[]string{to, "--no-transactions"}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":{` + all[strings.Index(all, `"includeReassignments"`):] + `}`},
-		"no reassignments": {[]string{to, "--no-reassignments", "--no-topology"}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + all[:strings.Index(all, `,"includeReassignments"`)] + `}}`},
-		"deprecated":       {[]string{to, "--deprecated", "--shape=acs-delta"}, updatesPath, "limit=200", `{` + inRange + `"filter":{` + ofAnyParty(anyContract) + `},"verbose":false}`},
-		"trees":            {[]string{to, "--trees", "--verbose"}, "/v2/updates/trees", "limit=200", `{` + inRange + `"filter":{` + ofAnyParty(anyContract) + `},"verbose":true}`},
+		"without a body":   {path: "/v2/state/ledger-end", method: "GET", lines: 1},
+		"with a query":     {path: updatesPath + "?limit=7&stream_idle_timeout_ms=2", body: fmt.Sprintf(`{"beginExclusive":0,"endInclusive":%d,%s}`, l.End(), everything), method: "POST", lines: 7},
+		"descending":       {path: updatesPath + "?limit=3", body: fmt.Sprintf(`{"beginExclusive":0,"endInclusive":%d,"descendingOrder":true,%s}`, l.End(), everything), method: "POST", lines: 3},
+		"trees":            {path: updatesPath + "/trees?limit=5", body: fmt.Sprintf(`{"beginExclusive":0,"endInclusive":%d,"filter":{"filtersForAnyParty":{}},"verbose":true}`, l.End()), method: "POST", lines: 5},
+		"a page":           {path: pagePath, body: fmt.Sprintf(`{"endOffsetInclusive":%d,"maxPageSize":9,%s}`, l.End(), everything), method: "POST", lines: 1},
+		"a GET of a body":  {path: contractsPath + "-page", body: fmt.Sprintf(`{"activeAtOffset":%d,"maxPageSize":3,%s}`, l.End(), everyContract), args: []string{"--method=GET"}, method: "GET", lines: 1},
+		"the form of 3.4":  {version: "3.4", path: contractsPath, body: fmt.Sprintf(`{"activeAtOffset":%d,"filter":{"filtersForAnyParty":{}},"verbose":false}`, l.End()), method: "POST", lines: 71},
+		"nothing, listed":  {path: contractsPath, body: `{"activeAtOffset":0,` + everyContract + `}`, method: "POST"},
+		"an update by id":  {path: updatesPath + "/update-by-id", body: `{"updateId":"` + l.UpdateID(30) + `","updateFormat":{"includeTransactions":{"transactionShape":"TRANSACTION_SHAPE_LEDGER_EFFECTS",` + everyContract + `}}}`, method: "POST", lines: 1},
+		"what is known of": {path: "/v2/package-vetting/list", body: `{"pageSize":1}`, method: "POST", lines: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stdout, _, asked := r.ledger(t, config.ExitDone, append([]string{"updates"}, test.args...)...)
-			asked = of(asked, test.path)
-			requireAsked(t, asked, test.query, test.body, stdout)
-		})
-	}
-}
-
-// requireAsked requires that the first request was this one, and that what was answered was printed.
-func requireAsked(t *testing.T, asked []exchange, query, body, stdout string) {
-	t.Helper()
-	require.NotEmpty(t, asked)
-	require.Equal(t, query, asked[0].query.Encode())
-	require.JSONEq(t, body, asked[0].body)
-	require.NotEmpty(t, stdout)
-	sameLines(t, asked, stdout)
-}
-
-func TestLedgerContractsAsks(t *testing.T) {
-	t.Parallel()
-	slow.Once(t)
-	l := grown(120)
-	r := record(t, l, sandbox.ServerOptions{})
-	at := fmt.Sprintf("--at-offset=%d", l.End())
-	stdout, _, _ := r.ledger(t, config.ExitDone, "contracts", at, "--limit=4")
-	var fourth struct{ StreamContinuationToken string }
-	require.NoError(t, json.Unmarshal([]byte(strings.Split(stdout, "\n")[3]), &fourth))
-	require.NotEmpty(t, fourth.StreamContinuationToken)
-	head := fmt.Sprintf(`{"activeAtOffset":%d,`, l.End())
-	for name, test := range map[string]struct {
-		args        []string
-		query, body string
-	}{
-		"at the end": {nil, "limit=200", head + `"eventFormat":` + formatOf(anyContract) + `}`},
-		"earlier": {[]string{fmt.Sprintf("--at-offset=%d", l.Offset(60))}, "limit=200",
-			fmt.Sprintf(`{"activeAtOffset":%d,"eventFormat":%s}`, l.Offset(60), formatOf(anyContract))},
-		"limit":        {[]string{at, "--limit=3"}, "limit=3", head + `"eventFormat":` + formatOf(anyContract) + `}`},
-		"idle timeout": {[]string{at, "--idle-timeout=1s"}, "limit=200&stream_idle_timeout_ms=1000", head + `"eventFormat":` + formatOf(anyContract) + `}`},
-		"template":     {[]string{at, "--templates=" + bankHolding}, "limit=200", head + `"eventFormat":` + formatOf(bankOnly) + `}`},
-		"blobs":        {[]string{at, "--blobs"}, "limit=200", head + `"eventFormat":` + formatOf(anyBlob) + `}`},
-		"verbose":      {[]string{at, "--verbose"}, "limit=200", head + `"eventFormat":{` + ofAnyParty(anyContract) + `,"verbose":true}}`},
-		"deprecated":   {[]string{at, "--deprecated"}, "limit=200", head + `"filter":{` + ofAnyParty(anyContract) + `},"verbose":false}`},
-		"after a token": {[]string{at, "--after-token=" + fourth.StreamContinuationToken}, "limit=200",
-			head + `"eventFormat":` + formatOf(anyContract) + `,"streamContinuationToken":"` + fourth.StreamContinuationToken + `"}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stdout, _, asked := r.ledger(t, config.ExitDone, append([]string{"contracts"}, test.args...)...)
-			asked = slices.DeleteFunc(of(asked, contractsPath), func(e exchange) bool { return strings.Contains(e.body, `"activeAtOffset":0`) })
-			requireAsked(t, asked, test.query, test.body, stdout)
-		})
-	}
-}
-
-// What is asked for by each option fits the documents of the servers that have it.
-func TestLedgerRequestsFitTheDocuments(t *testing.T) {
-	t.Parallel()
-	slow.Once(t)
-	l := grown(60)
-	to := fmt.Sprintf("--to=%d", l.End())
-	for _, version := range []string{"3.4", "3.5", "3.6"} {
-		document := openapi.Ledger(t, version)
-		r := record(t, l, sandbox.ServerOptions{Version: version})
-		commands := [][]string{
-			{"updates", to}, {"updates", to, "--limit=3", "--idle-timeout=1s"}, {"updates", to, "--verbose", "--blobs", "--shape=ledger-effects"},
-			{"updates", to, "--templates=" + bankHolding, "--interfaces=" + sandbox.InterfaceNames()[0], "--parties=" + l.Parties()[0]},
-			{"updates", to, "--no-transactions"}, {"updates"}, {"contracts"}, {"contracts", "--blobs", "--limit=2", "--templates=" + bankHolding},
-			{"update", l.UpdateID(20)}, {"update", l.UpdateID(20), "--verbose", "--no-topology"},
-		}
-		if version != "3.4" {
-			commands = append(commands, []string{"updates", to, "--descending"})
-		}
-		if version == "3.5" { // whose document has the deprecated form beside the other
-			commands = append(commands, []string{"updates", to, "--deprecated", "--shape=acs-delta"}, []string{"updates", to, "--trees"}, []string{"contracts", "--deprecated"})
-		}
-		for _, args := range commands {
-			_, _, asked := r.ledger(t, config.ExitDone, args...)
-			for _, e := range asked {
-				if e.body != "" && document.Has(http.MethodPost, e.path) {
-					require.NoError(t, document.CheckRequest(http.MethodPost, e.path, e.query, []byte(e.body)), "%s %s", version, args)
-				}
+			r := record(t, l, sandbox.ServerOptions{Version: test.version})
+			args := append([]string{"get", test.path}, test.args...)
+			if test.body != "" {
+				args = append(args, "--body", secretFile(t, test.body))
 			}
-		}
+			stdout, _, asked := r.ledger(t, config.ExitDone, args...)
+			require.Len(t, asked, 1)
+			require.Equal(t, test.method, asked[0].method)
+			path, query, _ := strings.Cut(test.path, "?")
+			require.Equal(t, path, asked[0].path)
+			require.Equal(t, query, asked[0].query.Encode())
+			if test.body != "" {
+				require.JSONEq(t, test.body, asked[0].body)
+			}
+			sameLines(t, asked, stdout)
+			require.Equal(t, test.lines, strings.Count(stdout, "\n"))
+		})
 	}
+}
+
+// With --pages it goes on by whatever token an answer has, and stops at the first that has none.
+func TestLedgerGetFollowsPages(t *testing.T) {
+	t.Parallel()
+	l := grown(120)
+	r := record(t, l, sandbox.ServerOptions{})
+	for name, test := range map[string]struct{ path, body, member string }{
+		"pages of updates":   {pagePath, fmt.Sprintf(`{"endOffsetInclusive":%d,"maxPageSize":30,%s}`, l.End(), everything), "pageToken"},
+		"pages of contracts": {contractsPath + "-page", fmt.Sprintf(`{"activeAtOffset":%d,"maxPageSize":9,%s}`, l.End(), everyContract), "pageToken"},
+		"a list":             {contractsPath + "?limit=9", fmt.Sprintf(`{"activeAtOffset":%d,%s}`, l.End(), everyContract), "streamContinuationToken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdout, _, asked := r.ledger(t, config.ExitDone, "get", test.path, "--body", secretFile(t, test.body), "--pages")
+			require.Greater(t, len(asked), 3)
+			sameLines(t, asked, stdout)
+			for i, e := range asked {
+				require.Equal(t, i > 0, strings.Contains(e.body, `"`+test.member+`":`))
+			}
+			_, _, asked = r.ledger(t, config.ExitDone, "get", test.path, "--body", secretFile(t, test.body))
+			require.Len(t, asked, 1)
+		})
+	}
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		asked = append(asked, req.URL.RawQuery)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"nextPageToken":%q}`, []string{"a&b", ""}[len(asked)-1])
+	}))
+	defer server.Close()
+	code, _, stderr := command(t, nil, "ledger", "get", "/v2/parties?pageSize=1", "--pages", "--ledger-url", server.URL)
+	require.Equal(t, config.ExitDone, code, stderr)
+	require.Equal(t, []string{"pageSize=1", "pageSize=1&pageToken=a%26b"}, asked)
 }
 
 // The server's JSON is printed as it came: numbers, escapes, what nobody knows, what can't be indexed. Only space goes,
 // and what a terminal would act on.
-func TestLedgerChangesNothing(t *testing.T) {
+func TestLedgerGetChangesNothing(t *testing.T) {
 	t.Parallel()
-	slow.Once(t)
 	l := grown(20)
 	strange := "{ \"update\" :\n {\"New\":{\"value\":{\"offset\":%d,\"n\":1.50e+2, \"n\":-0.0,\"e\":\"\\u0041\\/ \u009b\\u009B\"}}} ,\"more\":[ ] }"
 	const want = `{"update":{"New":{"value":{"offset":%d,"n":1.50e+2,"n":-0.0,"e":"\u0041\/ \u009b\u009B"}}},"more":[]}`
 	r := record(t, l, sandbox.ServerOptions{Rewrite: func(e sandbox.Element) []byte { return fmt.Appendf(nil, strange, e.Offset) }})
-	stdout, _, _ := r.ledger(t, config.ExitDone, "updates", fmt.Sprintf("--to=%d", l.Offset(2)), "--limit=2")
+	body := secretFile(t, fmt.Sprintf(`{"beginExclusive":0,"endInclusive":%d,%s}`, l.Offset(2), everything))
+	stdout, _, _ := r.ledger(t, config.ExitDone, "get", updatesPath+"?limit=2", "--body", body)
 	first, second, _ := strings.Cut(strings.TrimSuffix(stdout, "\n"), "\n")
 	var offset int64
 	_, err := fmt.Sscanf(first, `{"update":{"New":{"value":{"offset":%d`, &offset)
@@ -269,67 +203,26 @@ func TestLedgerChangesNothing(t *testing.T) {
 	require.NotContains(t, second, "\u009b")
 }
 
-// One contract and one update are printed as they were answered; what the ledger does not have is an error.
-func TestLedgerLooksUp(t *testing.T) {
+func TestLedgerGetUsageErrors(t *testing.T) {
 	t.Parallel()
-	slow.Once(t)
-	l := grown(60)
-	contract := l.Truth(sandbox.Scope{}, l.End())["active_contracts"][0]["contract_id"].(string)
-	for _, version := range everyVersion {
-		r := record(t, l, sandbox.ServerOptions{Version: version})
-		for _, test := range []struct{ command, id, unknown, path, body string }{
-			{"contract", contract, "00" + strings.Repeat("ab", 68), "/v2/contracts/contract-by-id", `{"contractId":"` + contract + `","queryingParties":[]}`},
-			{"update", l.UpdateID(30), "1220" + strings.Repeat("ab", 32), "/v2/updates/update-by-id",
-				`{"updateId":"` + l.UpdateID(30) + `","updateFormat":` + updateFormatOf(formatOf(anyContract), "LEDGER_EFFECTS") + `}`},
-		} {
-			stdout, _, asked := r.ledger(t, config.ExitDone, test.command, test.id)
-			asked = of(asked, test.path)
-			require.Len(t, asked, 1)
-			require.JSONEq(t, test.body, asked[0].body)
-			sameLines(t, []exchange{{answer: "[" + asked[0].answer + "]", status: asked[0].status}}, stdout)
-			stdout, stderr, _ := r.ledger(t, config.ExitFailed, test.command, test.unknown)
-			require.Empty(t, stdout)
-			require.Contains(t, stderr, test.unknown)
-		}
-	}
-	r := record(t, l, sandbox.ServerOptions{})
-	_, _, asked := r.ledger(t, config.ExitDone, "contract", contract, "--parties", strings.Join(l.Parties(), ","))
-	var sent struct{ QueryingParties []string }
-	require.NoError(t, json.Unmarshal([]byte(asked[0].body), &sent))
-	require.ElementsMatch(t, l.Parties(), sent.QueryingParties)
-	_, _, asked = r.ledger(t, config.ExitDone, "update", l.UpdateID(30), "--no-reassignments", "--no-topology", "--blobs", "--verbose", "--shape=ledger-effects")
-	require.JSONEq(t, `{"updateId":"`+l.UpdateID(30)+`","updateFormat":{"includeTransactions":{"eventFormat":{`+ofAnyParty(anyBlob)+
-		`,"verbose":true},"transactionShape":"TRANSACTION_SHAPE_LEDGER_EFFECTS"}}}`, of(asked, "/v2/updates/update-by-id")[0].body)
-}
-
-func TestLedgerUsageErrors(t *testing.T) {
-	t.Parallel()
+	object := secretFile(t, `{"beginExclusive":0}`)
 	for name, test := range map[string]struct {
 		args []string
 		says string
 	}{
-		"no ledger":                 {[]string{"updates", "--ledger-url="}, "--ledger-url is missing"},
-		"no command":                {nil, "expected one of"},
-		"from negative":             {[]string{"updates", "--from=-1"}, "--from must be at least 0, not -1"},
-		"to below from":             {[]string{"updates", "--from=9", "--to=8"}, "--to must be at least --from, which is 9, not 8"},
-		"descending without end":    {[]string{"updates", "--descending"}, "--descending needs --to"},
-		"trees of templates":        {[]string{"updates", "--trees", "--templates=#a:B:C"}, "--trees goes without --templates"},
-		"trees but topology":        {[]string{"updates", "--trees", "--no-topology"}, "go without --no-transactions, --no-reassignments and --no-topology"},
-		"deprecated, no moves":      {[]string{"updates", "--deprecated", "--shape=acs-delta", "--no-reassignments"}, "--deprecated go without"},
-		"deprecated, effects":       {[]string{"updates", "--deprecated"}, "give --shape acs-delta with it"},
-		"nothing":                   {[]string{"updates", "--no-transactions", "--no-topology", "--no-reassignments"}, "leave nothing to ask for"},
-		"nothing of an update":      {[]string{"update", "x", "--no-transactions", "--no-topology", "--no-reassignments"}, "leave nothing to ask for"},
-		"limit":                     {[]string{"updates", "--limit=0"}, "--limit must be at least 1, not 0"},
-		"limit of contracts":        {[]string{"contracts", "--limit=-3"}, "--limit must be at least 1, not -3"},
-		"idle timeout":              {[]string{"updates", "--idle-timeout=16s"}, "--idle-timeout must be at most 15s, not 16s"},
-		"idle timeout negative":     {[]string{"contracts", "--idle-timeout=-1s"}, "--idle-timeout must be at most 15s, not -1s"},
-		"at a negative offset":      {[]string{"contracts", "--at-offset=-2"}, "--at-offset must be at least 0, not -2"},
-		"after a token of anything": {[]string{"contracts", "--after-token=x"}, "--after-token needs --at-offset"},
-		"a template that is none":   {[]string{"contracts", "--templates=Iou"}, "--templates"},
-		"shape of contracts":        {[]string{"contracts", "--shape=acs-delta"}, "unknown flag --shape"},
-		"parties of a contract":     {[]string{"contract", "00ab", "--parties=a,,b"}, "--parties"},
-		"no contract":               {[]string{"contract", ""}, "the contract's id is empty"},
-		"no update":                 {[]string{"update", ""}, "the update's id is empty"},
+		"no ledger":               {[]string{"get", "/v2/version", "--ledger-url="}, "--ledger-url is missing"},
+		"no command":              {nil, "expected"},
+		"no path":                 {[]string{"get"}, "expected"},
+		"another method":          {[]string{"get", "/v2/version", "--method=PUT"}, "--method"},
+		"no such file":            {[]string{"get", updatesPath, "--body=/nowhere/there"}, "--body: open /nowhere/there"},
+		"a list":                  {[]string{"get", updatesPath, "--body", secretFile(t, `[]`)}, "--body: json: cannot unmarshal array"},
+		"null":                    {[]string{"get", updatesPath, "--body", secretFile(t, `null`)}, "--body: null is no JSON object"},
+		"no JSON":                 {[]string{"get", updatesPath, "--body", secretFile(t, `{"a":`)}, "--body: unexpected end"},
+		"a query that is none":    {[]string{"get", updatesPath + "?limit=%zz"}, "the query of the path"},
+		"what changes":            {[]string{"get", "/v2/package-vetting/update", "--body", object}, "may change something"},
+		"what changes, hidden":    {[]string{"get", updatesPath + "/../commands/submit-and-wait", "--body", object}, "may change something"},
+		"what changes, and alike": {[]string{"get", "/v2/package-vetting/listing", "--body", object}, "may change something"},
+		"a POST without a body":   {[]string{"get", "/v2/users", "--method=POST"}, "may change something"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, stdout, stderr := command(t, map[string]string{"INDEXER_LEDGER_URL": "http://127.0.0.1:1"}, append([]string{"ledger"}, test.args...)...)
@@ -340,59 +233,84 @@ func TestLedgerUsageErrors(t *testing.T) {
 	}
 }
 
-// What the operator must do something about ends with 3 and its cure; what may pass with 1.
-func TestLedgerProblems(t *testing.T) {
+// What somebody must do something about ends with 3 and its cure; what may pass with 1, after some tries.
+func TestLedgerGetProblems(t *testing.T) {
 	t.Parallel()
 	slow.Once(t)
 	l := grown(60)
-	beyond := fmt.Sprintf("--to=%d", l.End()+100)
-	to := fmt.Sprintf("--to=%d", l.End())
-	at := fmt.Sprintf("--at-offset=%d", l.End())
+	beyond := fmt.Sprintf(`{"beginExclusive":0,"endInclusive":%d,%s}`, l.End()+100, everything)
+	fault := func(status int, contentType, body string) sandbox.ServerOptions {
+		return sandbox.ServerOptions{Fault: func(*http.Request) *sandbox.Fault {
+			return &sandbox.Fault{Status: status, ContentType: contentType, Body: body}
+		}}
+	}
 	for name, test := range map[string]struct {
-		options sandbox.ServerOptions
-		args    []string
-		code    int
-		says    string
+		options    sandbox.ServerOptions
+		path, body string
+		code       int
+		says       string
+		asked      int
 	}{
-		"above the end":             {sandbox.ServerOptions{}, []string{"updates", beyond}, config.ExitProblem, "give an offset up to the ledger end"},
-		"descending on 3.4":         {sandbox.ServerOptions{Version: "3.4"}, []string{"updates", to, "--descending"}, config.ExitProblem, "leave out --descending"},
-		"trees on 3.6":              {sandbox.ServerOptions{Version: "3.6"}, []string{"updates", to, "--trees"}, config.ExitProblem, "leave out --descending, --trees"},
-		"a token on 3.4":            {sandbox.ServerOptions{Version: "3.4"}, []string{"contracts", at, "--after-token=anVuaw=="}, config.ExitProblem, "or --after-token"},
-		"a token of something else": {sandbox.ServerOptions{}, []string{"contracts", at, "--after-token=anVuaw=="}, config.ExitProblem, "refuses the token"},
-		"no tokens, and too long":   {sandbox.ServerOptions{Version: "3.4", ListLimit: 4}, []string{"contracts", at}, config.ExitProblem, "give --limit"},
-		"no end told":               {sandbox.ServerOptions{StrictInterface: true}, []string{"contracts"}, config.ExitProblem, "give the offset with --at-offset"},
-		"a token is wanted":         {sandbox.ServerOptions{Token: fileToken}, []string{"updates", to}, config.ExitProblem, "--ledger-token-file"},
-		"the server is away":        {sandbox.ServerOptions{Fault: func(*http.Request) *sandbox.Fault { return &sandbox.Fault{Status: 503} }}, []string{"updates", to}, config.ExitFailed, "503"},
+		"above the end":        {sandbox.ServerOptions{}, updatesPath, beyond, config.ExitProblem, "correct the path, its query or the body", 1},
+		"trees on 3.6":         {sandbox.ServerOptions{Version: "3.6"}, updatesPath + "/trees", `{}`, config.ExitProblem, "docs/interface.md", 1},
+		"not read by POST":     {sandbox.ServerOptions{}, "/v2/state/ledger-end", `{}`, config.ExitProblem, "docs/interface.md", 1},
+		"an update of no one":  {sandbox.ServerOptions{}, updatesPath + "/update-by-id", `{"updateId":"1220` + strings.Repeat("ab", 32) + `",` + everything + `}`, config.ExitFailed, "UPDATE_NOT_FOUND", 1},
+		"a token is wanted":    {sandbox.ServerOptions{Token: fileToken}, "/v2/state/ledger-end", "", config.ExitProblem, "--ledger-token-file", 1},
+		"no right":             {fault(403, "application/json", `{"code":"NA","cause":"no"}`), "/v2/state/ledger-end", "", config.ExitProblem, "grant the user what the request needs", 1},
+		"a proxy":              {fault(403, "text/plain", "not you"), "/v2/state/ledger-end", "", config.ExitProblem, "what stands between", 1},
+		"too long for the way": {fault(413, "text/plain", "too large"), "/v2/state/ledger-end", "", config.ExitProblem, "ask for less: with limit", 1},
+		"no JSON":              {fault(200, "application/json", `{"a":`), "/v2/state/ledger-end", "", config.ExitFailed, "cut off", getTries},
+		"the server is away":   {fault(503, "text/plain", ""), "/v2/state/ledger-end", "", config.ExitFailed, "503", getTries},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, stderr, _ := record(t, l, test.options).ledger(t, test.code, test.args...)
+			t.Parallel()
+			args := []string{"get", test.path}
+			if test.body != "" {
+				args = append(args, "--body", secretFile(t, test.body))
+			}
+			_, stderr, asked := record(t, l, test.options).ledger(t, test.code, args...)
 			require.Contains(t, stderr, test.says)
 			require.Equal(t, test.code == config.ExitProblem, strings.Contains(stderr, "What to do: "))
+			require.Len(t, asked, test.asked)
 		})
 	}
 }
 
 // Pages are printed as they come: what came before a failure is there. A token is not printed, whatever the server
 // says.
-func TestLedgerPrintsPagesAsTheyCome(t *testing.T) {
+func TestLedgerGetPrintsPagesAsTheyCome(t *testing.T) {
 	t.Parallel()
-	l := grown(300)
-	var lists atomic.Int32
+	l := grown(120)
 	r := record(t, l, sandbox.ServerOptions{Token: fileToken, Fault: func(req *http.Request) *sandbox.Fault {
-		if req.URL.Path == updatesPath && req.URL.Query().Get("limit") == "200" {
-			if lists.Add(1) == 2 {
-				return &sandbox.Fault{Status: 500, ContentType: "text/plain", Body: "I got " + req.Header.Get("Authorization")}
-			}
+		said := "I got " + req.Header.Get("Authorization")
+		switch {
+		case req.URL.Path == "/v2/version":
+			return &sandbox.Fault{Status: 200, ContentType: "application/json", Body: `{"version":"` + said + `"}`}
+		case req.URL.Query().Get("limit") == "2":
+			return &sandbox.Fault{Status: 418, ContentType: "text/plain", Body: said}
 		}
 		return nil
 	}})
 	file := secretFile(t, fileToken)
-	stdout, stderr, _ := r.ledger(t, config.ExitFailed, "updates", fmt.Sprintf("--to=%d", l.End()), "--ledger-token-file", file)
-	require.Equal(t, 200, strings.Count(stdout, "\n"))
+	stdout, _, _ := r.ledger(t, config.ExitDone, "get", "/v2/version", "--ledger-token-file", file)
+	require.Contains(t, stdout, "I got ")
+	require.NotContains(t, stdout, fileToken)
+	body := secretFile(t, fmt.Sprintf(`{"activeAtOffset":%d,%s}`, l.End(), everyContract))
+	_, stderr, _ := r.ledger(t, config.ExitFailed, "get", contractsPath+"?limit=2", "--body", body, "--ledger-token-file", file)
 	require.Contains(t, stderr, "I got ")
-	require.NotContains(t, stdout+stderr, fileToken)
+	require.NotContains(t, stderr, fileToken)
+
+	var pages int
+	r = record(t, l, sandbox.ServerOptions{Fault: func(*http.Request) *sandbox.Fault {
+		if pages++; pages > 3 {
+			return &sandbox.Fault{Status: 418}
+		}
+		return nil
+	}})
+	stdout, _, _ = r.ledger(t, config.ExitFailed, "get", contractsPath+"?limit=4", "--body", body, "--pages")
+	require.Equal(t, 12, strings.Count(stdout, "\n"))
 	broken := errors.New("the reader has gone")
-	require.ErrorIs(t, jsonLines(config.Output{Writer: failing{broken}})([]byte(`{}`)), broken)
+	require.ErrorIs(t, jsonLines(failing{broken}, []byte(`{}`)), broken)
 }
 
 type failing struct{ err error }
@@ -408,7 +326,7 @@ func TestLedgerExamples(t *testing.T) {
 	}
 	text, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
-	examples := regexp.MustCompile(`(?m)^    bin/indexer ledger .*$`).FindAllString(string(text), -1)
+	examples := regexp.MustCompile(`(?m)^    .*bin/indexer ledger .*$`).FindAllString(string(text), -1)
 	require.GreaterOrEqual(t, len(examples), 3)
 	dir := t.TempDir()
 	program, err := os.Executable()

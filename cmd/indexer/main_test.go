@@ -126,7 +126,7 @@ func TestUsageErrors(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--help"}, {"run", "--help"}, {"migrate", "-h"}, {"status", "--help"}, {"healthcheck", "--help"}, {"packages", "--help"}, {"ledger", "--help"}, {"ledger", "updates", "--help"}, {"packages", "vet", "--help"}} {
+	for _, args := range [][]string{{"--help"}, {"run", "--help"}, {"migrate", "-h"}, {"status", "--help"}, {"healthcheck", "--help"}, {"packages", "--help"}, {"ledger", "--help"}, {"ledger", "get", "--help"}, {"packages", "vet", "--help"}} {
 		code, stdout, stderr := command(t, nil, args...)
 		require.Equal(t, config.ExitDone, code)
 		require.Contains(t, stdout, "Usage: indexer")

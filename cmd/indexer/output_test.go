@@ -19,7 +19,7 @@ func TestReportsHaveAJSONForm(t *testing.T) {
 	t.Parallel()
 	without := map[string]bool{}
 	for _, name := range []string{
-		"run", "ledger updates", "ledger contracts", "ledger contract", "ledger update", "views create", "views refresh", "views drop", "index create",
+		"run", "ledger get", "views create", "views refresh", "views drop", "index create",
 		"index drop", "grant", "revoke", "pqs enable", "pqs disable", "publication enable", "publication disable", "publication schema", "export", "migrate",
 		"healthcheck", "completion bash", "completion zsh", "completion fish", "completion words",
 	} {

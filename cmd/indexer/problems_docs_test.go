@@ -24,7 +24,6 @@ var documented = map[string]struct {
 	lines    []string
 }{
 	"cmd/indexer/check.go":    {1, []string{"`indexer check` ends with 3 where"}},
-	"cmd/indexer/ledger.go":   {2, []string{"the server does not report its ledger end", "`ledger`: the server does not offer"}},
 	"cmd/indexer/packages.go": {3, []string{"the server has no operation that lists packages", "the participant wants a token and none"}},
 	"cmd/indexer/update.go":   {2, []string{"Of `indexer contract`, `indexer update` and `indexer verify`"}},
 
@@ -65,15 +64,14 @@ var documented = map[string]struct {
 	"internal/export/plan.go":     {4, []string{"`export`, `prune --exported`: the database goes up to", "`export`, `prune --exported`: a manifest is of another", "`export`, `prune --exported`: updates changed"}},
 	"internal/export/role.go":     {1, []string{"`export`, `prune --exported`: the object store"}},
 
-	"participant/codes.go": {20, []string{"the participant is pruned up to offset P", "the ledger ends below the checkpoint", "it does not know a package", "the synchronizer is not known", "`ledger contracts`: the server refuses the token",
-		"the request or answer is too large", "`ledger contracts`: the list has more entries", "the snapshot has more entries", "it refuses the request as invalid", "the server sent N entries of a snapshot", "the vetted packages have another serial",
+	"participant/codes.go": {19, []string{"the participant is pruned up to offset P", "the ledger ends below the checkpoint", "it does not know a package", "the synchronizer is not known",
+		"the request or answer is too large", "the snapshot has more entries", "it refuses the request as invalid", "the server sent N entries of a snapshot", "the vetted packages have another serial",
 		"packages would need others", "the participant does not have a package", "no package fits a reference", "a package is no valid upgrade", "two packages of the same name"}},
 	"participant/discover.go": {2, []string{"no update stream at the URL", "release 3.3 with ledger-effects"}},
 	"participant/identity.go": {1, []string{"the participant behind the URL changed"}},
-	"participant/list.go":     {1, []string{"`ledger contracts`: the server refuses the token"}},
 	"participant/rights.go":   {1, []string{"user X lacks CanReadAs", "the participant does not let the user read", "the participant refuses user X"}},
 	"participant/snapshot.go": {2, []string{"the server serves no snapshots", "the server refuses the token, gives none"}},
-	"participant/verdict.go": {16, []string{"a server's certificate is not trusted", "a server speaks TLS", "the answer to a request is not JSON", "a server refuses access, not as a participant",
+	"participant/verdict.go": {19, []string{"`ledger get`: the server does not offer", "`ledger get`: the participant refuses", "`ledger get`: the participant does not let", "a server's certificate is not trusted", "a server speaks TLS", "the answer to a request is not JSON", "a server refuses access, not as a participant",
 		"the participant wants a token and none", "the participant is pruned up to offset P", "the ledger ends below the checkpoint", "reassignments are in flight"}},
 
 	"internal/export/bounded.go": {1, []string{"a server answers without end"}},
