@@ -29,6 +29,7 @@ type grammar struct {
 	Index       indexCommand       `cmd:"" help:"Make, list or drop indexes of fields of payloads, for analysts."`
 	Grant       grantCommand       `cmd:"" help:"Let a role of the database read: everything, or what parties may see."`
 	Revoke      revokeCommand      `cmd:"" help:"Take from a role what it was granted."`
+	CopySetup   copySetupCommand   `cmd:"" help:"Give a database the grants, typed views, indexes and redactions of another one of the same ledger."`
 	Grants      grantsCommand      `cmd:"" help:"List the roles that may read, and what they see."`
 	Reset       resetCommand       `cmd:"" help:"Remove everything of the updates after an offset, so that the indexer resumes from there."`
 	Reanchor    reanchorCommand    `cmd:"" help:"Find where a participant that was restored from a backup and the database part, and go back to there."`

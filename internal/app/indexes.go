@@ -46,6 +46,10 @@ func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexRepo
 		return IndexReport{}, err
 	}
 	defer w.db.Close()
+	return w.createIndex(ctx, cfg)
+}
+
+func (w *viewsWork) createIndex(ctx context.Context, cfg Index) (IndexReport, error) {
 	found, err := w.findServed(ctx, cfg.Template, cfg.Choice != "")
 	if err != nil {
 		return IndexReport{}, err

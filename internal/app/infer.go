@@ -12,10 +12,14 @@ import (
 // addServed adds the templates, interfaces and, where they are wanted, choices that events name, of templates and
 // interfaces that no package has.
 func (w *viewsWork) addServed(ctx context.Context, choices bool) error {
+	if w.served {
+		return nil
+	}
 	served, err := w.db.ServedSubjects(ctx, choices)
 	if err != nil {
 		return err
 	}
+	w.served = choices
 	known := map[string]bool{}
 	for _, s := range w.subjects {
 		known[s.Owner()] = true

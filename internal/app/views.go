@@ -84,25 +84,43 @@ func RefreshViews(ctx context.Context, cfg ViewsSchema, logger *slog.Logger) ([]
 				return nil, err
 			}
 		}
-		var reports []ViewReport
-		for _, v := range registered {
-			w.cfg.Infer = v.Inferred != nil
-			subjects := []*typed.Subject{subjectOfView(v)}
-			if i := slices.IndexFunc(w.subjects, func(s *typed.Subject) bool { return isOf(v, s) }); i >= 0 {
-				subjects = w.subjects[i : i+1]
-			} else if !w.cfg.Infer {
-				reports = append(reports, ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v),
-					Failure: "no package has it any more; it stays as it is"})
-				continue
-			}
-			made, err := w.make(ctx, subjects)
-			if err != nil {
-				return reports, err
-			}
-			reports = append(reports, made...)
-		}
-		return reports, nil
+		return w.again(ctx, registered, "no package has it any more; it stays as it is")
 	})
+}
+
+// copy makes a view as another database has it: under its name, with the columns that were published there.
+func (w *viewsWork) copy(ctx context.Context, v store.TypedView) error {
+	if v.Inferred != nil {
+		if err := w.addServed(ctx, true); err != nil {
+			return err
+		}
+	}
+	w.cfg.Schema, w.cfg.All, w.copied = v.Schema, true, &v
+	reports, err := w.again(ctx, []store.TypedView{v}, "no package that is stored has it")
+	if err == nil && reports[0].Failure != "" {
+		err = &ledger.Problem{What: reports[0].Failure, Do: "let the indexer run on until the packages are here, and copy again"}
+	}
+	return err
+}
+
+// again makes views that were made before, of what their types are now. One that no package has is reported.
+func (w *viewsWork) again(ctx context.Context, before []store.TypedView, gone string) (reports []ViewReport, err error) {
+	for _, v := range before {
+		w.cfg.Infer = v.Inferred != nil
+		subjects := []*typed.Subject{subjectOfView(v)}
+		if i := slices.IndexFunc(w.subjects, func(s *typed.Subject) bool { return isOf(v, s) }); i >= 0 {
+			subjects = w.subjects[i : i+1]
+		} else if !w.cfg.Infer {
+			reports = append(reports, ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v), Failure: gone})
+			continue
+		}
+		made, err := w.make(ctx, subjects)
+		if err != nil {
+			return reports, err
+		}
+		reports = append(reports, made...)
+	}
+	return reports, nil
 }
 
 // ListViews lists the views that were made, of every schema or of one.
@@ -213,7 +231,9 @@ type viewsWork struct {
 	subjects []*typed.Subject
 	names    map[*typed.Subject]string // of views that are new
 	indexes  []store.FieldIndex
-	replace  bool // only views that are there
+	replace  bool             // only views that are there
+	served   bool             // subjects has what events name, too
+	copied   *store.TypedView // of another database, which counts as one that is there
 }
 
 func changeViews(ctx context.Context, cfg Views, logger *slog.Logger, do func(*viewsWork) ([]ViewReport,
@@ -338,6 +358,9 @@ func (w *viewsWork) make(ctx context.Context, subjects []*typed.Subject) (report
 		Entity: subjects[0].Entity}
 	err = w.db.ChangeTypedViews(ctx, of, func(c *store.TypedViewsChange) error {
 		reports = nil // of a turn that failed
+		if err := w.register(ctx, c); err != nil {
+			return err
+		}
 		for i, s := range subjects {
 			if w.replace && !slices.ContainsFunc(c.Registered, func(v store.TypedView) bool { return isOf(v, s) }) {
 				continue // another command dropped it
@@ -356,6 +379,25 @@ func (w *viewsWork) make(ctx context.Context, subjects []*typed.Subject) (report
 		return nil, err
 	}
 	return reports, nil
+}
+
+// register has a view of another database count as one that is there, unless something else has its name.
+func (w *viewsWork) register(ctx context.Context, c *store.TypedViewsChange) error {
+	if w.copied == nil {
+		return nil
+	}
+	taken, err := c.Taken(ctx, w.copied.Name)
+	if err != nil {
+		return err
+	}
+	if taken {
+		return &ledger.Problem{
+			What: fmt.Sprintf("something else is named %s.%s there, or it has other columns", w.copied.Schema, w.copied.Name),
+			Do:   "drop that (`indexer views drop`), and copy again",
+		}
+	}
+	c.Registered = append(c.Registered, *w.copied)
+	return nil
 }
 
 func (w *viewsWork) makeOne(ctx context.Context, c *store.TypedViewsChange, s *typed.Subject, shape typed.Shape,
