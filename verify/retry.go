@@ -20,8 +20,8 @@ func Patiently(ctx context.Context, logger *slog.Logger, fn func() error) error 
 	return retry.Do(ctx, func(context.Context) error { return fn() })
 }
 
-// askPatiently is Patiently for a function that returns a value.
-func askPatiently[T any](ctx context.Context, logger *slog.Logger, ask func() (T, error)) (answer T, err error) {
+// withRetry is Patiently for a function that returns a value.
+func withRetry[T any](ctx context.Context, logger *slog.Logger, ask func() (T, error)) (answer T, err error) {
 	err = Patiently(ctx, logger, func() (err error) {
 		answer, err = ask()
 		return err

@@ -41,7 +41,7 @@ func (u *Updates) snapshot(
 
 func (u *Updates) snapshotPage(ctx context.Context, at ledger.Offset,
 	token ledger.Token) (*ledger.SnapshotPage, error) {
-	page, err := askPatiently(ctx, u.Logger, func() (ledger.SnapshotPage,
+	page, err := withRetry(ctx, u.Logger, func() (ledger.SnapshotPage,
 		error) {
 		return u.Source.ReadSnapshot(ctx, at, token)
 	})
@@ -245,7 +245,7 @@ func (u *Updates) newestSnapshot(ctx context.Context) (at ledger.Offset, seldom 
 	if u.end != nil {
 		upTo = min(upTo, *u.end)
 	}
-	at, err = askPatiently(ctx, u.Logger, func() (ledger.Offset, error) { return u.Source.SnapshotOffset(ctx, upTo) })
+	at, err = withRetry(ctx, u.Logger, func() (ledger.Offset, error) { return u.Source.SnapshotOffset(ctx, upTo) })
 	return at, at != upTo, err
 }
 
@@ -259,7 +259,7 @@ const mostEnds = 10
 func (u *Updates) beginActive(ctx context.Context) (at ledger.Offset, first *ledger.SnapshotPage, err error) {
 	refused := ledger.Offset(-1)
 	for try := 0; u.end != nil && try < mostEnds; try++ {
-		end, err := askPatiently(ctx, u.Logger, func() (ledger.Offset, error) { return u.Source.LedgerEnd(ctx) })
+		end, err := withRetry(ctx, u.Logger, func() (ledger.Offset, error) { return u.Source.LedgerEnd(ctx) })
 		if err != nil {
 			return 0, nil, err
 		}

@@ -111,7 +111,7 @@ func (h *Transactions) ask(ctx context.Context) error {
 	if h.Source == nil {
 		return nil
 	}
-	service, err := askPatiently(ctx, h.Logger, func() (ledger.TransactionsService,
+	service, err := withRetry(ctx, h.Logger, func() (ledger.TransactionsService,
 		error) {
 		return h.Source.Describe(ctx)
 	})

@@ -151,7 +151,7 @@ func (u *Updates) ask(ctx context.Context) error {
 	if err != nil {
 		u.Logger.WarnContext(ctx, "the recorded floors and watermark can't be read", "error", err)
 	}
-	served, err := askPatiently(ctx, u.Logger, func() (ingest.Served, error) { return ingest.AskServed(ctx, u.Source) })
+	served, err := withRetry(ctx, u.Logger, func() (ingest.Served, error) { return ingest.AskServed(ctx, u.Source) })
 	u.end, u.pruned = served.End, served.Pruned
 	if started && u.end != nil && *u.end < claimed.Watermark {
 		u.beyond = u.end
@@ -296,7 +296,7 @@ type stretches []ledger.Range
 // places returns the stretches of a range.
 func (u *Updates) places(ctx context.Context, r ledger.Range) (list stretches, err error) {
 	if u.Stretches != nil {
-		list, err = askPatiently(ctx, u.Logger, func() ([]ledger.Range, error) { return u.Stretches(ctx, r) })
+		list, err = withRetry(ctx, u.Logger, func() ([]ledger.Range, error) { return u.Stretches(ctx, r) })
 	}
 	if len(list) == 0 {
 		list = stretches{r}
@@ -347,7 +347,7 @@ func (u *Updates) cover(ctx context.Context, page ledger.Page) error {
 
 // compareWindow reads the beginning of a range again, and compares it.
 func (u *Updates) compareWindow(ctx context.Context, r ledger.Range) (page ledger.Page, err error) {
-	page, err = askPatiently(ctx, u.Logger, func() (ledger.Page, error) { return u.Source.ReadUpdates(ctx, r.From, r.To) })
+	page, err = withRetry(ctx, u.Logger, func() (ledger.Page, error) { return u.Source.ReadUpdates(ctx, r.From, r.To) })
 	if err != nil {
 		return page, fmt.Errorf("read the updates after offset %d up to %d: %w", r.From, r.To, err)
 	}

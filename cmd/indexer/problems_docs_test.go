@@ -81,8 +81,8 @@ var documented = map[string]struct {
 	"scan/creations.go":      {1, []string{"the snapshot of a Scan service has a contract from an earlier migration"}},
 	"scan/files.go":          {6, []string{"of the bulk files some are missing", "the Scan service says that a file has another digest", "the digest of a bulk file", "a bulk file has the right digest"}},
 	"scan/files_snapshot.go": {3, []string{"the bulk files have no snapshot, or the Scan service has none", "the token of a snapshot is none of bulk files", "the bulk files do not agree"}},
-	"scan/several.go":        {2, []string{"the Scan services are of two networks", "a snapshot was begun with a Scan service"}},
-	"scan/several_agree.go":  {1, []string{"no N of the Scan services agree"}},
+	"scan/quorum.go":         {2, []string{"the Scan services are of two networks", "a snapshot was begun with a Scan service"}},
+	"scan/quorum_agree.go":   {1, []string{"no N of the Scan services agree"}},
 	"scan/snapshots.go":      {3, []string{"the Scan service has no snapshot there", "the server refuses the token, gives none"}},
 	"scan/updates.go":        {2, []string{"the Scan service does not serve the updates", "schema network holds the updates of another"}},
 	"scan/verdict.go": {7, []string{"the answer to a request is not JSON", "the Scan service refuses access", "one record of the transaction history is larger",
@@ -124,7 +124,7 @@ var documented = map[string]struct {
 
 	"PostgreSQL, to readers": {0, []string{"a reader gets `permission denied", "`query would be affected by row-level security"}},
 
-	"verify/parting.go":      {2, []string{"`reanchor`: the participant has none", "`reanchor`: the first update"}},
+	"verify/divergence.go":   {2, []string{"`reanchor`: the participant has none", "`reanchor`: the first update"}},
 	"verify/transactions.go": {2, []string{"`verify --repair`: the Scan service has fewer", "the transaction history in the database is of another network"}},
 	"verify/updates.go":      {3, []string{"Of `indexer contract`, `indexer update` and `indexer verify`", "`verify`: the range has nothing", "updates are stored beyond the ledger's end"}},
 }

@@ -56,7 +56,7 @@ func (r *reanchorReport) print(out io.Writer) error {
 			"nothing to do\n", r.From, r.Equal)
 		return nil
 	}
-	if err := printParting(out, &r.Reanchored); err != nil {
+	if err := printDivergence(out, &r.Reanchored); err != nil {
 		return err
 	}
 	if r.Reset == nil {
@@ -69,7 +69,7 @@ func (r *reanchorReport) print(out io.Writer) error {
 	return nil
 }
 
-func printParting(out io.Writer, p *app.Reanchored) error {
+func printDivergence(out io.Writer, p *app.Reanchored) error {
 	fmt.Fprintf(out, "%d updates after offset %d up to %d are at the same offsets; after it they part:\n", p.Equal, p.From,
 		p.Common)
 	fmt.Fprintf(out, "  the database has %s\n  the participant has %s\n\n", describeRef(p.Stored), describeRef(p.Served))

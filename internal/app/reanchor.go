@@ -25,7 +25,7 @@ type Reanchor struct {
 
 // Reanchored says where participant and database part, and what came of it.
 type Reanchored struct {
-	verify.Parting
+	verify.Divergence
 	To    ledger.Offset      `json:"to,omitempty"`    // the offset to go back to, if they part
 	Reset *store.ResetReport `json:"reset,omitempty"` // nil: nothing was changed
 }
@@ -100,7 +100,7 @@ func part(ctx context.Context, db *store.Store, cfg *Reanchor, logger *slog.Logg
 	defer stored.Close()
 	report, end := meterSteps(ctx, logger, cfg.Show)
 	defer end()
-	if done.Parting, err = verify.FindParting(ctx, stored, db, since, report, logger); err != nil {
+	if done.Divergence, err = verify.FindForkPoint(ctx, stored, db, since, report, logger); err != nil {
 		return done, fmt.Errorf("compare the updates of the participant with those that are stored: %w", err)
 	}
 	if !done.Parted {

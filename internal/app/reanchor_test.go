@@ -101,7 +101,7 @@ func TestAReanchoredDatabaseIsThatOfTheRestoredParticipant(t *testing.T) {
 
 			done, err := RunReanchor(t.Context(), reanchorFor(database, restoredURL, true), testLogger(t))
 			require.NoError(t, err)
-			require.Equal(t, plan.Parting, done.Parting)
+			require.Equal(t, plan.Divergence, done.Divergence)
 			require.GreaterOrEqual(t, done.Reset.From, ledger.Offset(lastUpdate(first)))
 			require.Equal(t, []string{fmt.Sprintf("reset %d", common)}, texts(t, database, "SELECT reason || ' ' || from_exclusive FROM ledger.rewrites"))
 			again, err := RunReanchor(t.Context(), reanchorFor(database, restoredURL, true), testLogger(t))

@@ -24,8 +24,8 @@ type source interface {
 	seeder
 	ingest.UpdateSource
 	verify.UpdateSource
-	// resumes is called before updates are read, with an offset at or above which an update is stored.
-	resumes(stored ledger.Offset)
+	// setMinimum is called before updates are read, with an offset at or above which an update is stored.
+	setMinimum(stored ledger.Offset)
 }
 
 // seeder is where a snapshot is read from.
@@ -92,20 +92,20 @@ func (p *participantSource) identify(ctx context.Context) (identity, error) {
 
 func (p *participantSource) refusal(err error, _ string) error { return err }
 
-func (p *participantSource) resumes(ledger.Offset) {}
+func (p *participantSource) setMinimum(ledger.Offset) {}
 
 // Network reads the updates of a network from its Scan services. It implements source.
 type Network struct{ networkReader }
 
 // networkReader reads the updates of a network: from one Scan service ([scan.Updates]) or from several
-// ([scan.Several]).
+// ([scan.Quorum]).
 type networkReader interface {
 	ingest.UpdateSource
 	ingest.SnapshotSource
 	// Party returns the party that operates the network.
 	Party(ctx context.Context) (string, error)
-	// Expect says that an update at or above an offset was served before.
-	Expect(offset ledger.Offset)
+	// SetMinimum says that an update at or above an offset was served before.
+	SetMinimum(offset ledger.Offset)
 	// Stretches returns the parts of a range in which there are updates.
 	Stretches(ctx context.Context, r ledger.Range) ([]ledger.Range, error)
 	// Version returns the release of the service, of the first one that answers if there are several.
@@ -139,7 +139,7 @@ func newNetwork(cfg config.Scan, logger *slog.Logger, seen observation) (*Networ
 	if len(services) == 1 {
 		return &Network{services[0]}, nil
 	}
-	return &Network{scan.NewSeveral(services, scan.SeveralConfig{Agree: max(1, cfg.ScanAgree), Logger: logger,
+	return &Network{scan.NewQuorum(services, scan.QuorumConfig{Agree: max(1, cfg.ScanAgree), Logger: logger,
 		Passed: seen.passed})}, nil
 }
 
@@ -198,8 +198,8 @@ func otherNetwork(err error, database, of, flag string) error {
 	}
 }
 
-// resumes implements source. A Scan service that has not come as far as what is stored lags behind, and is no fork.
-func (n *Network) resumes(stored ledger.Offset) { n.Expect(stored) }
+// setMinimum implements source. A Scan service that has not come as far as what is stored lags behind, and is no fork.
+func (n *Network) setMinimum(stored ledger.Offset) { n.SetMinimum(stored) }
 
 // LedgerEnd returns the offset of the newest update. A service without updates is a *ledger.Problem: it can't be read
 // without its end.

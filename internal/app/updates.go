@@ -160,7 +160,7 @@ func (u *updates) connectAsLeader(ctx context.Context, leader *store.UpdatesWrit
 	if len(ahead) > 0 {
 		stored = ahead[len(ahead)-1].To
 	}
-	u.origin.resumes(stored)
+	u.origin.setMinimum(stored)
 	return leader.RecordIdentity(ctx, now.id, now.scope)
 }
 

@@ -373,7 +373,7 @@ func resume(ctx context.Context, db *store.Store, from source) error {
 	if err != nil {
 		return err
 	}
-	from.resumes(last)
+	from.setMinimum(last)
 	return nil
 }
 

@@ -43,7 +43,7 @@ func (l *journal) with(text string) (lines []string) {
 
 // scans are services of one network.
 type scans struct {
-	*Several
+	*Quorum
 	networks []*network
 	urls     []string
 	asked    []*service
@@ -59,7 +59,7 @@ func severalOf(t *testing.T, n, agree int, at ...ledger.Offset) *scans {
 		u, network, asked := networkOf(t, at...)
 		readers, s.networks, s.urls, s.asked = append(readers, u), append(s.networks, network), append(s.urls, u.url()), append(s.asked, asked)
 	}
-	s.Several = NewSeveral(readers, SeveralConfig{Agree: agree, Logger: slog.New(slog.NewTextHandler(&s.log, nil))})
+	s.Quorum = NewQuorum(readers, QuorumConfig{Agree: agree, Logger: slog.New(slog.NewTextHandler(&s.log, nil))})
 	s.patience, s.shuffle = time.Minute, nil // machines may be busy
 	return s
 }
@@ -274,10 +274,10 @@ func TestAQuestionThatIsGivenUp(t *testing.T) {
 	t.Parallel()
 	s := severalOf(t, 1, 1, networkOffset(t, 1, "2026-01-01T00:00:00Z"))
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := askServices(ctx, s.Several, 1, func(context.Context, *peer) (string, error) {
+	_, err := askServices(ctx, s.Quorum, 1, func(context.Context, *replica) (string, error) {
 		cancel()
 		return "yes", nil
-	}, firstReply[string](s.Several))
+	}, firstReply[string](s.Quorum))
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -289,7 +289,7 @@ func TestWhichServicesAreTooSlow(t *testing.T) {
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		asked := make(chan struct{})
-		_, err := askPatiently(t.Context(), s.Several, 2*time.Second, 1, func(ctx context.Context, m *peer) (string, error) {
+		_, err := hedge(t.Context(), s.Quorum, 2*time.Second, 1, func(ctx context.Context, m *replica) (string, error) {
 			if m.url() == s.urls[0] {
 				<-asked
 				return "yes", nil
@@ -297,7 +297,7 @@ func TestWhichServicesAreTooSlow(t *testing.T) {
 			close(asked)
 			<-ctx.Done()
 			return "", ctx.Err()
-		}, firstReply[string](s.Several))
+		}, firstReply[string](s.Quorum))
 		require.NoError(t, err)
 	})
 	require.Empty(t, s.log.with("passed over"))
@@ -373,13 +373,13 @@ func TestASnapshotOfSeveralServices(t *testing.T) {
 		u, asked[i] = readerOf(t, services[i])
 		readers = append(readers, u)
 	}
-	s := NewSeveral(readers, SeveralConfig{Agree: 2, Logger: slog.New(slog.DiscardHandler)})
+	s := NewQuorum(readers, QuorumConfig{Agree: 2, Logger: slog.New(slog.DiscardHandler)})
 	s.shuffle = nil
 	at := networkOffset(t, 2, takenAt)
 	page, err := s.ReadSnapshot(t.Context(), at, ledger.Token{})
 	require.NoError(t, err)
 	require.Len(t, page.Entries, 2)
-	require.Equal(t, "41@"+s.peers[0].tag(), page.Next.Value)
+	require.Equal(t, "41@"+s.replicas[0].tag(), page.Next.Value)
 	for _, of := range asked { // what one names the others have to show
 		all := strings.Join(of.requests(), "\n")
 		require.Contains(t, all, pathUpdates+"/u0")

@@ -14,7 +14,7 @@ import (
 
 // agreed returns the longest page after an offset that enough services have in common. It records which services differ
 // from it. ok is false if there is none.
-func (s *Several) agreed(ctx context.Context, got []reply[ledger.Page],
+func (s *Quorum) agreed(ctx context.Context, got []reply[ledger.Page],
 	after ledger.Offset) (page ledger.Page, ok bool) {
 	far := slices.Clone(got)
 	slices.SortStableFunc(far, func(a, b reply[ledger.Page]) int { return cmp.Compare(b.value.To, a.value.To) })
@@ -24,7 +24,7 @@ func (s *Several) agreed(ctx context.Context, got []reply[ledger.Page],
 			break
 		}
 		for first := range n {
-			alike := []*peer{far[first].from}
+			alike := []*replica{far[first].from}
 			for _, other := range far[first+1 : n] {
 				if firstDifference(&far[first].value, &other.value, cut) == nil {
 					alike = append(alike, other.from)
@@ -41,10 +41,10 @@ func (s *Several) agreed(ctx context.Context, got []reply[ledger.Page],
 }
 
 // noteAgreement records that a page is used, and warns of the services whose pages differ from it.
-func (s *Several) noteAgreement(ctx context.Context, got []reply[ledger.Page], page *ledger.Page, alike []*peer) {
-	s.noteUsed(alike...)
+func (s *Quorum) noteAgreement(ctx context.Context, got []reply[ledger.Page], page *ledger.Page, alike []*replica) {
+	s.recordUsed(alike...)
 	if last := lastOffset(page.Updates, 0); last > 0 {
-		s.Expect(last)
+		s.SetMinimum(last)
 	}
 	for i := range got {
 		at := firstDifference(page, &got[i].value, min(page.To, got[i].value.To))
@@ -104,9 +104,9 @@ func placeOf(offset ledger.Offset) string {
 }
 
 // disagreement returns the error if enough services answered and too few of them agree.
-func (s *Several) disagreement(got []reply[ledger.Page], after ledger.Offset) error {
+func (s *Quorum) disagreement(got []reply[ledger.Page], after ledger.Offset) error {
 	var first *ledger.Update
-	var one, other *peer
+	var one, other *replica
 	for i := range got {
 		for k := range i {
 			at := firstDifference(&got[k].value, &got[i].value, min(got[k].value.To, got[i].value.To))
@@ -124,7 +124,7 @@ func (s *Several) disagreement(got []reply[ledger.Page], after ledger.Offset) er
 		"differ is update %s at offset %d (%s), "+
 		"of which %s and %s send different contents", s.agree, max(0, after), first.ID, first.Offset, placeOf(first.Offset),
 		one.url(), other.url())
-	if len(got) < len(s.peers) { // another one may agree when it answers
+	if len(got) < len(s.replicas) { // another one may agree when it answers
 		return &Error{Failure: jsonhttp.Unusable("updates", errors.New(what))}
 	}
 	return &ledger.Problem{

@@ -29,8 +29,8 @@ const (
 	behindFor = time.Minute
 )
 
-// Several reads the updates of a network from several Scan services. An answer is used if a configured number of
-// services (SeveralConfig.Agree) give the same. Only as many services are asked as are needed: in the order in which
+// Quorum reads the updates of a network from several Scan services. An answer is used if a configured number of
+// services (QuorumConfig.Agree) give the same. Only as many services are asked as are needed: in the order in which
 // they were given if one is enough, else in a random order for each question. A service that fails, lags behind or does
 // not answer in time is passed over as long as enough others agree.
 //
@@ -40,8 +40,8 @@ const (
 //
 // A snapshot is read from one service, because its tokens mean nothing to another. The updates that created its
 // contracts are read from as many services as have to agree.
-type Several struct {
-	peers    []*peer
+type Quorum struct {
+	replicas []*replica
 	agree    int // how many services have to give the same answer
 	log      *slog.Logger
 	passed   func(service, reason string)
@@ -55,8 +55,8 @@ type Several struct {
 	changes int64
 }
 
-// peer is a service, and what was seen of it. Several.mu guards the fields.
-type peer struct {
+// replica is a service, and what was seen of it. Quorum.mu guards the fields.
+type replica struct {
 	*Updates
 	changes     int64     // of the service, when an answer of it was last used; -1: none was yet
 	restsUntil  time.Time // it is asked after the others until then
@@ -66,8 +66,8 @@ type peer struct {
 	behindSince time.Time // since when it is behind others at the end of the history; zero: it is not
 }
 
-// SeveralConfig is the configuration of a Several.
-type SeveralConfig struct {
+// QuorumConfig is the configuration of a Quorum.
+type QuorumConfig struct {
 	// Agree is how many services have to give the same answer, from 1 to the number of services.
 	Agree  int
 	Logger *slog.Logger
@@ -76,52 +76,52 @@ type SeveralConfig struct {
 	Passed func(service, reason string)
 }
 
-// NewSeveral returns a reader of services; it sends nothing. Closing it closes their clients. For a single service use
+// NewQuorum returns a reader of services; it sends nothing. Closing it closes their clients. For a single service use
 // [Updates].
-func NewSeveral(services []*Updates, cfg SeveralConfig) *Several {
-	s := &Several{agree: cfg.Agree, log: cfg.Logger, passed: cfg.Passed, patience: answerPatience, shuffle: rand.Shuffle}
+func NewQuorum(services []*Updates, cfg QuorumConfig) *Quorum {
+	s := &Quorum{agree: cfg.Agree, log: cfg.Logger, passed: cfg.Passed, patience: answerPatience, shuffle: rand.Shuffle}
 	for _, u := range services {
 		u.lookUp = s.UpdateOfScope
-		s.peers = append(s.peers, &peer{Updates: u, changes: -1})
+		s.replicas = append(s.replicas, &replica{Updates: u, changes: -1})
 	}
 	return s
 }
 
 // Close closes the clients of the services.
-func (s *Several) Close() {
-	for _, m := range s.peers {
+func (s *Quorum) Close() {
+	for _, m := range s.replicas {
 		m.Close()
 	}
 }
 
 // Version returns the release of the first service that answers.
-func (s *Several) Version(ctx context.Context) (string, error) {
-	return askServices(ctx, s, 1, func(ctx context.Context, m *peer) (string, error) { return m.Version(ctx) },
+func (s *Quorum) Version(ctx context.Context) (string, error) {
+	return askServices(ctx, s, 1, func(ctx context.Context, m *replica) (string, error) { return m.Version(ctx) },
 		firstReply[string](s))
 }
 
-// Expect is [Updates.Expect] for each service.
-func (s *Several) Expect(offset ledger.Offset) {
-	for _, m := range s.peers {
-		m.Expect(offset)
+// SetMinimum is [Updates.Expect] for each service.
+func (s *Quorum) SetMinimum(offset ledger.Offset) {
+	for _, m := range s.replicas {
+		m.SetMinimum(offset)
 	}
 }
 
 // PrunedOffset is [Updates.PrunedOffset] of several services.
-func (s *Several) PrunedOffset(context.Context) (ledger.Offset, error) {
+func (s *Quorum) PrunedOffset(context.Context) (ledger.Offset, error) {
 	return 0, ledger.ErrNotOffered
 }
 
 // Changes is [Updates.Changes] of several services. It grows when an answer is used of a service that was not used
 // before, or whose own count of changes has grown since it was last used.
-func (s *Several) Changes() int64 {
+func (s *Quorum) Changes() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changes
 }
 
-// noteUsed records that answers of services are about to be returned.
-func (s *Several) noteUsed(of ...*peer) {
+// recordUsed records that answers of services are about to be returned.
+func (s *Quorum) recordUsed(of ...*replica) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range of {
@@ -136,9 +136,9 @@ func (s *Several) noteUsed(of ...*peer) {
 // the start.
 //
 // The errors are those of [Updates.Party], and a *ledger.Problem where two services are of different networks.
-func (s *Several) Party(ctx context.Context) (string, error) {
+func (s *Quorum) Party(ctx context.Context) (string, error) {
 	_, awake := s.order()
-	ask := func(ctx context.Context, m *peer) (string, error) { return m.Party(ctx) }
+	ask := func(ctx context.Context, m *replica) (string, error) { return m.Party(ctx) }
 	return askServices(ctx, s, max(awake, s.agree), ask, func(got []reply[string], state waitState) (string, bool, error) {
 		if len(got) >= s.agree && state != moreMayCome {
 			return got[0].value, true, nil
@@ -148,7 +148,7 @@ func (s *Several) Party(ctx context.Context) (string, error) {
 }
 
 // checkNetwork checks that a service is of the same network as the others.
-func (s *Several) checkNetwork(ctx context.Context, m *peer) error {
+func (s *Quorum) checkNetwork(ctx context.Context, m *replica) error {
 	party, err := m.Party(ctx)
 	if err != nil {
 		return err
@@ -177,34 +177,34 @@ func (o *otherNetwork) Error() string { return o.problem.Error() }
 func (o *otherNetwork) Unwrap() error { return &o.problem }
 
 // LedgerEnd returns an offset that as many services have reached as have to agree.
-func (s *Several) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
-	return askServices(ctx, s, s.agree, func(ctx context.Context, m *peer) (ledger.Offset,
+func (s *Quorum) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
+	return askServices(ctx, s, s.agree, func(ctx context.Context, m *replica) (ledger.Offset,
 		error) {
 		return m.LedgerEnd(ctx)
 	}, s.lowest)
 }
 
 // SnapshotOffset is [Updates.SnapshotOffset] of several services. Services take their snapshots at the same times.
-func (s *Several) SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledger.Offset, error) {
-	return askServices(ctx, s, s.agree, func(ctx context.Context, m *peer) (ledger.Offset,
+func (s *Quorum) SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledger.Offset, error) {
+	return askServices(ctx, s, s.agree, func(ctx context.Context, m *replica) (ledger.Offset,
 		error) {
 		return m.SnapshotOffset(ctx, upTo)
 	}, s.lowest)
 }
 
 // lowest is a choose function of askServices that takes the lowest offset of enough services.
-func (s *Several) lowest(got []reply[ledger.Offset], _ waitState) (ledger.Offset, bool, error) {
+func (s *Quorum) lowest(got []reply[ledger.Offset], _ waitState) (ledger.Offset, bool, error) {
 	if len(got) < s.agree {
 		return 0, false, nil
 	}
-	s.noteUsed(senders(got)...)
+	s.recordUsed(senders(got)...)
 	return slices.MinFunc(got, func(a, b reply[ledger.Offset]) int { return cmp.Compare(a.value, b.value) }).value, true,
 		nil
 }
 
 // Stretches is [Updates.Stretches] of several services.
-func (s *Several) Stretches(ctx context.Context, r ledger.Range) ([]ledger.Range, error) {
-	return askServices(ctx, s, 1, func(ctx context.Context, m *peer) ([]ledger.Range,
+func (s *Quorum) Stretches(ctx context.Context, r ledger.Range) ([]ledger.Range, error) {
+	return askServices(ctx, s, 1, func(ctx context.Context, m *replica) ([]ledger.Range,
 		error) {
 		return m.Stretches(ctx, r)
 	}, firstReply[[]ledger.Range](s))
@@ -212,21 +212,21 @@ func (s *Several) Stretches(ctx context.Context, r ledger.Range) ([]ledger.Range
 
 // ReadUpdates is [Updates.ReadUpdates] of several services. The error is a *ledger.Problem where all services answer
 // and too few agree.
-func (s *Several) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
-	return s.readUpdates(ctx, after, func(ctx context.Context, m *peer) (ledger.Page,
+func (s *Quorum) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+	return s.readUpdates(ctx, after, func(ctx context.Context, m *replica) (ledger.Page,
 		error) {
 		return m.ReadUpdates(ctx, after, to)
 	})
 }
 
 // ReadUpdatesWithin is [Updates.ReadUpdatesWithin] of several services. Each of the answers has the limit.
-func (s *Several) ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, maxBytes int64) (ledger.Page, error) {
-	return s.readUpdates(ctx, after, func(ctx context.Context, m *peer) (ledger.Page, error) {
+func (s *Quorum) ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, maxBytes int64) (ledger.Page, error) {
+	return s.readUpdates(ctx, after, func(ctx context.Context, m *replica) (ledger.Page, error) {
 		return m.ReadUpdatesWithin(ctx, after, to, maxBytes)
 	})
 }
 
-func (s *Several) readUpdates(ctx context.Context, after ledger.Offset, ask func(context.Context, *peer) (ledger.Page,
+func (s *Quorum) readUpdates(ctx context.Context, after ledger.Offset, ask func(context.Context, *replica) (ledger.Page,
 	error)) (ledger.Page, error) {
 	return askServices(ctx, s, s.agree, ask, func(got []reply[ledger.Page], state waitState) (ledger.Page, bool, error) {
 		page, ok := s.agreed(ctx, got, after)
@@ -240,13 +240,13 @@ func (s *Several) readUpdates(ctx context.Context, after ledger.Offset, ask func
 // TailUpdates is [Updates.TailUpdates] of several services. Each poll asks as many services as have to agree, and the
 // others too if too few of these have new updates. Those that rest are not asked where as many as have to agree have
 // none.
-func (s *Several) TailUpdates(ctx context.Context, after ledger.Offset, _ int,
+func (s *Quorum) TailUpdates(ctx context.Context, after ledger.Offset, _ int,
 	idle time.Duration) (page ledger.Page, full bool, err error) {
 	type news struct {
 		page ledger.Page
 		full bool
 	}
-	ask := func(ctx context.Context, m *peer) (news, error) {
+	ask := func(ctx context.Context, m *replica) (news, error) {
 		page, full, err := m.news(ctx, after)
 		return news{page, full}, err
 	}
@@ -279,7 +279,7 @@ func (s *Several) TailUpdates(ctx context.Context, after ledger.Offset, _ int,
 }
 
 // warnBehind warns of services that have been behind the others at the end of the history for behindFor.
-func (s *Several) warnBehind(ctx context.Context, got []reply[ledger.Page], end ledger.Offset) {
+func (s *Quorum) warnBehind(ctx context.Context, got []reply[ledger.Page], end ledger.Offset) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range got {
@@ -305,8 +305,8 @@ type found struct {
 
 // UpdateOfScope is [Updates.UpdateOfScope] of several services. An update counts as not known only after all services
 // were asked.
-func (s *Several) UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error) {
-	ask := func(ctx context.Context, m *peer) (found, error) {
+func (s *Quorum) UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error) {
+	ask := func(ctx context.Context, m *replica) (found, error) {
 		update, raw, err := m.UpdateOfScope(ctx, updateID)
 		if errors.Is(err, ledger.ErrNotFound) {
 			return found{err: err}, nil
@@ -334,7 +334,7 @@ func (s *Several) UpdateOfScope(ctx context.Context, updateID string) (ledger.Up
 		case state == allAnswered && len(pages) >= s.agree:
 			return found{}, false, s.disagreement(pages, -1)
 		case state == allAnswered && len(unknown) >= s.agree:
-			s.noteUsed(senders(unknown)...)
+			s.recordUsed(senders(unknown)...)
 			return unknown[0].value, true, nil
 		case state == allAnswered && len(got) >= s.agree:
 			return found{}, false, &Error{Failure: jsonhttp.Unusable("update", fmt.Errorf("of the Scan services %s has update "+
@@ -354,9 +354,9 @@ func (s *Several) UpdateOfScope(ctx context.Context, updateID string) (ledger.Up
 
 // ReadSnapshot is [Updates.ReadSnapshot] of several services. The first page is that of the first service that has it;
 // later ones come from the same.
-func (s *Several) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
+func (s *Quorum) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
 	value, of, _ := strings.Cut(token.Value, "@")
-	read := func(ctx context.Context, m *peer) (ledger.SnapshotPage, error) {
+	read := func(ctx context.Context, m *replica) (ledger.SnapshotPage, error) {
 		page, err := m.ReadSnapshot(ctx, at, ledger.Token{Kind: token.Kind, Value: value})
 		if err == nil && !page.Last {
 			page.Next.Value += "@" + m.tag()
@@ -365,27 +365,27 @@ func (s *Several) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledg
 	}
 	if token.Value == "" {
 		// What created the contracts of a page is read with it, which takes longer than an answer may.
-		return askPatiently(ctx, s, math.MaxInt64, 1, read, firstReply[ledger.SnapshotPage](s))
+		return hedge(ctx, s, math.MaxInt64, 1, read, firstReply[ledger.SnapshotPage](s))
 	}
-	i := slices.IndexFunc(s.peers, func(m *peer) bool { return m.tag() == of })
+	i := slices.IndexFunc(s.replicas, func(m *replica) bool { return m.tag() == of })
 	if i < 0 {
 		return ledger.SnapshotPage{}, &ledger.Problem{
 			What: fmt.Sprintf("the snapshot at offset %d was begun with a Scan service that --scan-url does not name now", at),
 			Do:   "give --scan-url that service too, or begin the snapshot again with --restart",
 		}
 	}
-	if err := s.checkNetwork(ctx, s.peers[i]); err != nil {
+	if err := s.checkNetwork(ctx, s.replicas[i]); err != nil {
 		return ledger.SnapshotPage{}, err
 	}
-	page, err := read(ctx, s.peers[i])
+	page, err := read(ctx, s.replicas[i])
 	if err == nil {
-		s.noteUsed(s.peers[i])
+		s.recordUsed(s.replicas[i])
 	}
 	return page, err
 }
 
 // tag identifies the service in a snapshot token, which is stored.
-func (m *peer) tag() string {
+func (m *replica) tag() string {
 	h := fnv.New32a()
 	h.Write([]byte(m.url()))
 	return strconv.FormatUint(uint64(h.Sum32()), 16)

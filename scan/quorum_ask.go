@@ -14,11 +14,11 @@ import (
 
 // reply is the answer of a service.
 type reply[T any] struct {
-	from  *peer
+	from  *replica
 	value T
 }
 
-func senders[T any](replies []reply[T]) (list []*peer) {
+func senders[T any](replies []reply[T]) (list []*replica) {
 	for _, r := range replies {
 		list = append(list, r.from)
 	}
@@ -45,31 +45,31 @@ const (
 )
 
 // firstReply is a choose function of askServices that takes the first reply.
-func firstReply[T any](s *Several) func(got []reply[T], _ waitState) (T, bool, error) {
+func firstReply[T any](s *Quorum) func(got []reply[T], _ waitState) (T, bool, error) {
 	return func(got []reply[T], _ waitState) (none T, ok bool, err error) {
 		if len(got) == 0 {
 			return none, false, nil
 		}
-		s.noteUsed(got[0].from)
+		s.recordUsed(got[0].from)
 		return got[0].value, true, nil
 	}
 }
 
 // askServices asks several services a question that each answers at once.
 func askServices[T any](
-	ctx context.Context, s *Several, initially int, ask func(context.Context, *peer) (T, error),
+	ctx context.Context, s *Quorum, initially int, ask func(context.Context, *replica) (T, error),
 	choose func([]reply[T], waitState) (T, bool, error),
 ) (T, error) {
-	return askPatiently(ctx, s, s.patience, initially, ask, choose)
+	return hedge(ctx, s, s.patience, initially, ask, choose)
 }
 
-// askPatiently asks several services the same question. It begins with the first `initially` services of order, and
+// hedge asks several services the same question. It begins with the first `initially` services of order, and
 // asks one more whenever a service fails, has not answered after the time patience, or the replies so far are not
 // enough. After each event choose is called with all replies so far, in the order of the services, and with what may
 // still come. It returns the result once they are enough; its error ends the question.
-func askPatiently[T any](
-	ctx context.Context, s *Several, patience time.Duration, initially int,
-	ask func(context.Context, *peer) (T, error), choose func([]reply[T], waitState) (T, bool, error),
+func hedge[T any](
+	ctx context.Context, s *Quorum, patience time.Duration, initially int,
+	ask func(context.Context, *replica) (T, error), choose func([]reply[T], waitState) (T, bool, error),
 ) (none T, err error) {
 	q := newQuestion(s, ask)
 	asking, cancel := context.WithCancel(ctx)
@@ -109,9 +109,9 @@ func askPatiently[T any](
 
 // question is one that services are being asked. They are known by their index in order.
 type question[T any] struct {
-	services   *Several
-	ask        func(context.Context, *peer) (T, error)
-	order      []*peer
+	services   *Quorum
+	ask        func(context.Context, *replica) (T, error)
+	order      []*replica
 	awake      int
 	asked      int // how many services were
 	unanswered map[int]time.Time
@@ -127,7 +127,7 @@ type outcome[T any] struct {
 	err     error
 }
 
-func newQuestion[T any](s *Several, ask func(context.Context, *peer) (T, error)) *question[T] {
+func newQuestion[T any](s *Quorum, ask func(context.Context, *replica) (T, error)) *question[T] {
 	q := question[T]{services: s, ask: ask, unanswered: map[int]time.Time{}}
 	q.order, q.awake = s.order()
 	q.values, q.failures, q.outcomes = make([]*T, len(q.order)), make([]error, len(q.order)),
@@ -203,16 +203,16 @@ var errTooSlow = fmt.Errorf("it has not answered for %v", answerPatience)
 // order returns the services in the order in which to ask them: those that rest come last, after the others, which are
 // awake. If one reply is enough, that is the order in which they were given. If several have to agree, it is a random
 // one, so that no service can know which others it will be compared with.
-func (s *Several) order() (order []*peer, awake int) {
+func (s *Quorum) order() (order []*replica, awake int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	rests := func(m *peer) time.Duration { return max(0, m.restsUntil.Sub(now)) }
-	order = slices.Clone(s.peers)
+	rests := func(m *replica) time.Duration { return max(0, m.restsUntil.Sub(now)) }
+	order = slices.Clone(s.replicas)
 	if s.agree > 1 && s.shuffle != nil {
 		s.shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}
-	slices.SortStableFunc(order, func(a, b *peer) int { return cmp.Compare(rests(a), rests(b)) })
+	slices.SortStableFunc(order, func(a, b *replica) int { return cmp.Compare(rests(a), rests(b)) })
 	for awake < len(order) && rests(order[awake]) == 0 {
 		awake++
 	}
@@ -220,7 +220,7 @@ func (s *Several) order() (order []*peer, awake int) {
 }
 
 // noteOutcome records whether a service answered. A service that failed rests. A warning is logged once.
-func (s *Several) noteOutcome(ctx context.Context, m *peer, err error) {
+func (s *Quorum) noteOutcome(ctx context.Context, m *replica, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
@@ -244,7 +244,7 @@ func (s *Several) noteOutcome(ctx context.Context, m *peer, err error) {
 }
 
 // warnPassedOver counts that a service was passed over, and logs a warning the first time.
-func (s *Several) warnPassedOver(ctx context.Context, m *peer, reason string, why ...any) {
+func (s *Quorum) warnPassedOver(ctx context.Context, m *replica, reason string, why ...any) {
 	if s.passed != nil {
 		s.passed(m.url(), reason)
 	}
@@ -256,7 +256,7 @@ func (s *Several) warnPassedOver(ctx context.Context, m *peer, reason string, wh
 
 // tooFew returns the error if fewer services answered than have to agree. It may be retried if one of their failures
 // may.
-func (s *Several) tooFew(order []*peer, failures []error) error {
+func (s *Quorum) tooFew(order []*replica, failures []error) error {
 	var chosen error
 	var texts []string
 	for i, err := range failures {

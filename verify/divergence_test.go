@@ -148,9 +148,9 @@ func (h *twoHistories) UpdateRefsByID(_ context.Context, ids []string, after led
 	return list, nil
 }
 
-func (h *twoHistories) find(t *testing.T, since ledger.Offset) Parting {
+func (h *twoHistories) find(t *testing.T, since ledger.Offset) Divergence {
 	t.Helper()
-	p, err := FindParting(t.Context(), h, h, since, func(Progress) {}, slog.New(slog.DiscardHandler))
+	p, err := FindForkPoint(t.Context(), h, h, since, func(Progress) {}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	return p
 }
@@ -161,73 +161,73 @@ func TestWhereTheyPart(t *testing.T) {
 		stored, served string
 		more           twoHistories
 		since          ledger.Offset
-		want           Parting // without Stored, Served and Missing
-		first          string  // id of the first update after it: stored, served
+		want           Divergence // without Stored, Served and Missing
+		first          string     // id of the first update after it: stored, served
 	}{
 		"nowhere": {
 			stored: "1:a 4:b 7:c", served: "1:a 4:b 7:c 9:d",
-			want: Parting{Watermark: 7, Common: 7, Equal: 3},
+			want: Divergence{Watermark: 7, Common: 7, Equal: 3},
 		},
 		"all that follows has other offsets": {
 			stored: "1:a 4:b 7:c 8:d", served: "1:a 4:b 9:c@7 12:d@8 14:e",
-			want: Parting{Watermark: 8, Common: 4, Equal: 2, Parted: true, Moved: 2, New: 1}, first: "c c",
+			want: Divergence{Watermark: 8, Common: 4, Equal: 2, Parted: true, Moved: 2, New: 1}, first: "c c",
 		},
 		"two synchronizers were received in another order, and the last update is where it was": {
 			stored: "1:a 2:b@1/x 3:c@1/y 4:d 5:e", served: "1:a 2:c@1/y 3:b@1/x 4:d 5:e",
-			want: Parting{Watermark: 5, Common: 1, Equal: 1, Parted: true, Moved: 2, Kept: 2}, first: "b c",
+			want: Divergence{Watermark: 5, Common: 1, Equal: 1, Parted: true, Moved: 2, Kept: 2}, first: "b c",
 		},
 		"one lost and one new, so that all others are where they were": {
 			stored: "1:a 2:b 3:c", served: "1:a 2:x 3:c",
-			want: Parting{Watermark: 3, Common: 1, Equal: 1, Parted: true, Kept: 1, New: 1, Lost: 1}, first: "b x",
+			want: Divergence{Watermark: 3, Common: 1, Equal: 1, Parted: true, Kept: 1, New: 1, Lost: 1}, first: "b x",
 		},
 		"the participant has not come so far": {
 			stored: "1:a 2:b 3:c 4:d", served: "1:a 2:b",
-			want: Parting{Watermark: 4, Common: 2, Equal: 2, Parted: true, Lost: 2, Later: 2}, first: "c -",
+			want: Divergence{Watermark: 4, Common: 2, Equal: 2, Parted: true, Lost: 2, Later: 2}, first: "c -",
 		},
 		"some are lost, and some may come yet": {
 			stored: "1:a/x 2:b/x 3:c/y 4:d/x 5:e/y", served: "1:a/x 4:d/x",
-			want: Parting{Watermark: 5, Common: 1, Equal: 1, Parted: true, Kept: 1, Lost: 3, Later: 2}, first: "b d",
+			want: Divergence{Watermark: 5, Common: 1, Equal: 1, Parted: true, Kept: 1, Lost: 3, Later: 2}, first: "b d",
 		},
 		"where there was nothing": {
 			stored: "1:a 2:b", served: "1:a 2:b 5:x 9:y", more: twoHistories{bounds: ledger.Bounds{Watermark: 7}},
-			want: Parting{Watermark: 7, Common: 2, Equal: 2, Parted: true, New: 2}, first: "- x",
+			want: Divergence{Watermark: 7, Common: 2, Equal: 2, Parted: true, New: 2}, first: "- x",
 		},
 		"the ledger ends below an offset checkpoint": {
 			stored: "1:a 2:b", served: "1:a 2:b", more: twoHistories{bounds: ledger.Bounds{Watermark: 7}, end: 3},
-			want: Parting{Watermark: 7, Common: 2, Equal: 2, Parted: true}, first: "- -",
+			want: Divergence{Watermark: 7, Common: 2, Equal: 2, Parted: true}, first: "- -",
 		},
 		"the ledger ends below an offset checkpoint, and does not tell": {
 			stored: "1:a 2:b", served: "1:a 2:b", more: twoHistories{bounds: ledger.Bounds{Watermark: 7}, end: 3, blind: true},
-			want: Parting{Watermark: 7, Common: 2, Equal: 2, Parted: true}, first: "- -",
+			want: Divergence{Watermark: 7, Common: 2, Equal: 2, Parted: true}, first: "- -",
 		},
 		"nowhere, and the server does not report its end": {
 			stored: "1:a 4:b 7:c", served: "1:a 4:b 7:c 9:d", more: twoHistories{blind: true},
-			want: Parting{Watermark: 7, Common: 7, Equal: 3},
+			want: Divergence{Watermark: 7, Common: 7, Equal: 3},
 		},
 		"the server does not report its end": {
 			stored: "1:a 4:b 7:c", served: "1:a 5:b@4 8:c@7", more: twoHistories{blind: true},
-			want: Parting{Watermark: 7, Common: 1, Equal: 1, Parted: true, Moved: 2}, first: "b b",
+			want: Divergence{Watermark: 7, Common: 1, Equal: 1, Parted: true, Moved: 2}, first: "b b",
 		},
 		"the same id at another time is another update": {
 			stored: "1:a 2:b@5", served: "1:a 2:b@6",
-			want: Parting{Watermark: 2, Common: 1, Equal: 1, Parted: true, New: 1, Lost: 1}, first: "b b",
+			want: Divergence{Watermark: 2, Common: 1, Equal: 1, Parted: true, New: 1, Lost: 1}, first: "b b",
 		},
 		"ahead of the watermark, behind what is not stored yet": {
 			stored: "1:a 2:b 8:h 9:i", served: "1:a 2:b 5:e 8:h 10:i@9",
 			more: twoHistories{bounds: ledger.Bounds{Watermark: 3}, ahead: []ledger.Range{{From: 6, To: 9}}},
-			want: Parting{Watermark: 3, Common: 8, Equal: 3, Parted: true, Moved: 1}, first: "i i",
+			want: Divergence{Watermark: 3, Common: 8, Equal: 3, Parted: true, Moved: 1}, first: "i i",
 		},
 		"from an offset on, with the update before it": {
 			stored: "1:lost 2:b 3:c 4:d", served: "2:b 3:c 5:d@4", since: 3,
-			want: Parting{From: 2, Watermark: 4, Common: 3, Equal: 1, Parted: true, Moved: 1}, first: "d d",
+			want: Divergence{From: 2, Watermark: 4, Common: 3, Equal: 1, Parted: true, Moved: 1}, first: "d d",
 		},
 		"from where the participant is pruned": {
 			stored: "1:a 2:b 3:c 4:d", served: "3:c 5:d@4", more: twoHistories{pruned: 2},
-			want: Parting{From: 2, Watermark: 4, Common: 3, Equal: 1, Parted: true, Moved: 1}, first: "d d",
+			want: Divergence{From: 2, Watermark: 4, Common: 3, Equal: 1, Parted: true, Moved: 1}, first: "d d",
 		},
 		"from the floor": {
 			stored: "3:c 4:d", served: "1:a 3:c 5:d@4", more: twoHistories{bounds: ledger.Bounds{Floor: 2}},
-			want: Parting{From: 2, Watermark: 4, Common: 3, Equal: 1, Parted: true, Moved: 1}, first: "d d",
+			want: Divergence{From: 2, Watermark: 4, Common: 3, Equal: 1, Parted: true, Moved: 1}, first: "d d",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestWhatAResetCanNotCure(t *testing.T) {
 		"another ledger":               {stored: "1:a 2:b", served: "1:x 2:y", why: "none of the updates that are stored"},
 		"an empty ledger":              {stored: "1:a 2:b", served: "", why: "none of the updates that are stored"},
 		"other offsets from the floor": {stored: "3:c 4:d", served: "4:c 5:d", more: twoHistories{bounds: ledger.Bounds{Floor: 2}}, why: "first update that is stored after offset 2"},
-		"pruned above the parting":     {stored: "1:a 2:b 3:c 4:d", served: "4:c 5:d", more: twoHistories{pruned: 3}, why: "first update that is stored after offset 3"},
+		"pruned above the divergence":  {stored: "1:a 2:b 3:c 4:d", served: "4:c 5:d", more: twoHistories{pruned: 3}, why: "first update that is stored after offset 3"},
 		"since when they had parted":   {stored: "1:a 2:b 3:c 4:d", served: "1:a 3:b 4:c 5:d", since: 3, why: "an earlier --since"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -313,7 +313,7 @@ func TestSilenceIsNotTheEndAtOnce(t *testing.T) {
 }
 
 // A server that does not report its end, and is never silent, has none: what it has recorded since does not matter.
-func TestAPartingOfALedgerAtWorkIsFound(t *testing.T) {
+func TestAForkPointOfALedgerAtWorkIsFound(t *testing.T) {
 	t.Parallel()
 	h := twoHistories{stored: history(t, "1:a 2:b 3:c"), served: history(t, "1:a 2:x 3:b@2 4:c@3"), blind: true, live: true}
 	p := h.find(t, 0)
@@ -334,10 +334,10 @@ func TestUpdatesThatShareAnID(t *testing.T) {
 }
 
 // Errors of either side end it.
-func TestAPartingThatCanNotBeFound(t *testing.T) {
+func TestAForkPointThatCanNotBeFound(t *testing.T) {
 	t.Parallel()
 	h := twoHistories{stored: history(t, "1:a"), served: history(t, "1:a")}
-	_, err := FindParting(t.Context(), failing{&h}, &h, 0, func(Progress) {}, slog.New(slog.DiscardHandler))
+	_, err := FindForkPoint(t.Context(), failing{&h}, &h, 0, func(Progress) {}, slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "read the updates after offset 0: gone")
 }
 

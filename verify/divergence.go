@@ -11,8 +11,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// PartingSource is what finding a parting needs of a participant.
-type PartingSource interface {
+// DivergenceSource is what finding a divergence needs of a participant.
+type DivergenceSource interface {
 	ingest.ServedSource
 	// ReadUpdates reads on after an offset, as far as one request brings, at most up to `to`, which is not beyond the
 	// ledger's end.
@@ -22,8 +22,8 @@ type PartingSource interface {
 		err error)
 }
 
-// PartingDatabase is the stored updates.
-type PartingDatabase interface {
+// DivergenceDatabase is the stored updates.
+type DivergenceDatabase interface {
 	Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error)
 	// StoredAhead returns the ranges above the watermark that are stored, in order.
 	StoredAhead(ctx context.Context) ([]ledger.Range, error)
@@ -35,9 +35,9 @@ type PartingDatabase interface {
 	UpdateRefsByID(ctx context.Context, ids []string, after ledger.Offset) ([]ledger.UpdateRef, error)
 }
 
-// Parting is where a participant and a database part: up to Common both have the same updates at the same offsets, and
-// not after it.
-type Parting struct {
+// Divergence is where a participant and a database part: up to Common both have the same updates at the same offsets,
+// and not after it.
+type Divergence struct {
 	From      ledger.Offset `json:"from"` // what lies after it was compared
 	Watermark ledger.Offset `json:"watermark"`
 	Common    ledger.Offset `json:"common"` // of the last update before they part; From: there is none
@@ -70,24 +70,24 @@ const (
 	longestIdle = 10 * time.Second
 )
 
-// FindParting compares which updates a participant shows with those that are stored, and their offsets: from the floor,
-// from where the participant is pruned, or from the last stored update at or below since on, where that is higher. It
-// writes nothing.
-func FindParting(
-	ctx context.Context, source PartingSource, db PartingDatabase, since ledger.Offset, progress func(Progress),
+// FindForkPoint compares which updates a participant shows with those that are stored, and their offsets: from the
+// floor, from where the participant is pruned, or from the last stored update at or below since on, where that is
+// higher. It writes nothing.
+func FindForkPoint(
+	ctx context.Context, source DivergenceSource, db DivergenceDatabase, since ledger.Offset, progress func(Progress),
 	logger *slog.Logger,
-) (Parting, error) {
-	p := parting{source: source, db: db, progress: progress, logger: logger, latest: map[string]time.Time{},
+) (Divergence, error) {
+	p := divergence{source: source, db: db, progress: progress, logger: logger, latest: map[string]time.Time{},
 		found: offsetSet{}}
 	err := p.find(ctx, since)
-	return p.Parting, err
+	return p.Divergence, err
 }
 
-// parting is a running FindParting.
-type parting struct {
-	Parting
-	source   PartingSource
-	db       PartingDatabase
+// divergence is a running FindForkPoint.
+type divergence struct {
+	Divergence
+	source   DivergenceSource
+	db       DivergenceDatabase
 	progress func(Progress)
 	logger   *slog.Logger
 	ranges   ingest.Ranges
@@ -98,7 +98,7 @@ type parting struct {
 	found   offsetSet            // stored updates after Common that the participant has
 }
 
-func (p *parting) find(ctx context.Context, since ledger.Offset) error {
+func (p *divergence) find(ctx context.Context, since ledger.Offset) error {
 	if err := p.begin(ctx, since); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (p *parting) find(ctx context.Context, since ledger.Offset) error {
 // endsBelow decides about a ledger that ends at an offset below the end of what is stored. They part there if an update
 // is stored after it, or if the participant refuses to read on from the stored end. A participant that does not report
 // its end may only not have shown all yet.
-func (p *parting) endsBelow(ctx context.Context, at, stored ledger.Offset) error {
+func (p *divergence) endsBelow(ctx context.Context, at, stored ledger.Offset) error {
 	rest, err := p.db.UpdateRefs(ctx, ledger.Range{From: at, To: stored}, 1)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (p *parting) endsBelow(ctx context.Context, at, stored ledger.Offset) error
 	return err
 }
 
-func (p *parting) begin(ctx context.Context, since ledger.Offset) error {
+func (p *divergence) begin(ctx context.Context, since ledger.Offset) error {
 	bounds, started, err := p.db.Bounds(ctx)
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func (p *parting) begin(ctx context.Context, since ledger.Offset) error {
 		return err
 	}
 	p.covered = append([]ledger.Range{{From: bounds.Floor, To: bounds.Watermark}}, ahead...)
-	served, err := askPatiently(ctx, p.logger, func() (ingest.Served, error) { return ingest.AskServed(ctx, p.source) })
+	served, err := withRetry(ctx, p.logger, func() (ingest.Served, error) { return ingest.AskServed(ctx, p.source) })
 	if err != nil {
 		return err
 	}
@@ -185,11 +185,11 @@ func (p *parting) begin(ctx context.Context, since ledger.Offset) error {
 }
 
 // next reads the page after an offset; more is false if it is the last.
-func (p *parting) next(ctx context.Context, at ledger.Offset) (page ledger.Page, more bool, err error) {
+func (p *divergence) next(ctx context.Context, at ledger.Offset) (page ledger.Page, more bool, err error) {
 	if p.end != nil && at >= *p.end {
 		return ledger.Page{From: at, To: at}, false, nil
 	}
-	page, err = askPatiently(ctx, p.logger, func() (ledger.Page, error) {
+	page, err = withRetry(ctx, p.logger, func() (ledger.Page, error) {
 		if p.end == nil {
 			page, _, err := p.source.TailUpdates(ctx, at, openLimit, openIdle)
 			if err == nil && page.To == at {
@@ -205,7 +205,7 @@ func (p *parting) next(ctx context.Context, at ledger.Offset) (page ledger.Page,
 	return page, page.To > at, nil
 }
 
-func (p *parting) compare(ctx context.Context, page *ledger.Page) error {
+func (p *divergence) compare(ctx context.Context, page *ledger.Page) error {
 	served := make([]ledger.UpdateRef, len(page.Updates))
 	for i := range page.Updates {
 		u := page.Updates[i].Ref()
@@ -228,7 +228,7 @@ func (p *parting) compare(ctx context.Context, page *ledger.Page) error {
 
 // agree compares a page with what is stored, offset by offset. If they part in it, it returns the served updates after
 // that.
-func (p *parting) agree(ctx context.Context, within ledger.Range,
+func (p *divergence) agree(ctx context.Context, within ledger.Range,
 	all []ledger.UpdateRef) (rest []ledger.UpdateRef, err error) {
 	stored, err := p.db.UpdateRefs(ctx, within, len(all)+1)
 	if err != nil {
@@ -261,7 +261,7 @@ func (p *parting) agree(ctx context.Context, within ledger.Range,
 }
 
 // inCovered returns the updates that lie in the stored ranges.
-func (p *parting) inCovered(all []ledger.UpdateRef) (list []ledger.UpdateRef) {
+func (p *divergence) inCovered(all []ledger.UpdateRef) (list []ledger.UpdateRef) {
 	for _, u := range all {
 		if slices.ContainsFunc(p.covered, func(r ledger.Range) bool { return u.Offset > r.From && u.Offset <= r.To }) {
 			list = append(list, u)
@@ -271,7 +271,7 @@ func (p *parting) inCovered(all []ledger.UpdateRef) (list []ledger.UpdateRef) {
 }
 
 // match looks for served updates after Common among the stored ones, by their ids.
-func (p *parting) match(ctx context.Context, served []ledger.UpdateRef) error {
+func (p *divergence) match(ctx context.Context, served []ledger.UpdateRef) error {
 	if p.Served == nil {
 		p.Served = &served[0]
 	}
@@ -308,7 +308,7 @@ func (p *parting) match(ctx context.Context, served []ledger.UpdateRef) error {
 // placeOf returns the offset of the stored update that a served one is, among those that have its id; 0: it is none of
 // them. Updates of several synchronizers may share an id. Of equal ones it is the one at the same offset, or else the
 // first that is not found yet.
-func (p *parting) placeOf(u ledger.UpdateRef, named []ledger.UpdateRef) (at ledger.Offset) {
+func (p *divergence) placeOf(u ledger.UpdateRef, named []ledger.UpdateRef) (at ledger.Offset) {
 	for _, stored := range named {
 		switch {
 		case !u.Equal(stored.UpdateKey):
@@ -322,7 +322,7 @@ func (p *parting) placeOf(u ledger.UpdateRef, named []ledger.UpdateRef) (at ledg
 }
 
 // lost counts the updates that are stored after Common and were not served.
-func (p *parting) lost(ctx context.Context) error {
+func (p *divergence) lost(ctx context.Context) error {
 	for after := p.Common; ; {
 		batch, err := p.db.UpdateRefs(ctx, ledger.Range{From: after, To: maxOffset}, refsBatch)
 		if err != nil || len(batch) == 0 {
@@ -354,7 +354,7 @@ func (s offsetSet) has(at ledger.Offset) bool { return s[at>>6]>>(at&63)&1 == 1 
 
 // Target returns the offset to which the database has to be reset, so that what lies after it is read again. What that
 // can't cure is a *ledger.Problem.
-func (p *Parting) Target() (ledger.Offset, error) {
+func (p *Divergence) Target() (ledger.Offset, error) {
 	switch {
 	case p.Equal == 0 && p.From > 0:
 		return 0, &ledger.Problem{
