@@ -1,8 +1,8 @@
 // Package participant talks to one ledger participant over its JSON API: the update stream, the snapshot of active
 // contracts, look-ups of contracts and updates by their ids, and package vetting (interface.md, endpoints 1 to 5).
 //
-// ReadUpdates, TailUpdates and ReadSnapshot read the client's scope and return the range that an answer covers; Get sends
-// a request as its caller wrote it. A request that breaks a rule of the interface is not sent; the error is a
+// ReadUpdates, TailUpdates and ReadSnapshot read the client's scope and return the range that an answer covers; Get
+// sends a request as its caller wrote it. A request that breaks a rule of the interface is not sent; the error is a
 // *RequestError.
 //
 // Servers of different versions offer different paths. Discover finds those that exist, and the best of them is used.

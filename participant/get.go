@@ -52,8 +52,8 @@ func (r RawRequest) method() string {
 
 // Get sends a request and returns the answer, without secrets.
 //
-// Errors: that of Check; ledger.ErrNotFound where the server does not know what was asked for; a *ledger.Problem where it
-// does not offer the operation, refuses the request, or does not let the token's user; an *Error, which may be tried
+// Errors: that of Check; ledger.ErrNotFound where the server does not know what was asked for; a *ledger.Problem where
+// it does not offer the operation, refuses the request, or does not let the token's user; an *Error, which may be tried
 // again, for the rest.
 func (c *Client) Get(ctx context.Context, r RawRequest) (ledger.JSON, error) {
 	if err := r.Check(); err != nil {

@@ -41,7 +41,8 @@ func describeToken(token string, now time.Time) string {
 	text := access.DescribeToken(token, now)
 	claims, _ := access.ParseClaims(token)
 	if lives := claims.Lifetime(now); lives > LongestToken && now.Before(claims.Expires) {
-		text += fmt.Sprintf(", so lives for %v: a participant accepts at most %v unless its max-token-lifetime says otherwise",
+		text += fmt.Sprintf(", so lives for %v: a participant accepts at most %v unless its max-token-lifetime says "+
+			"otherwise",
 			lives.Round(time.Second), LongestToken)
 	}
 	return text

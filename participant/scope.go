@@ -45,7 +45,8 @@ func formatsOf(scope ledger.Scope) (formats, error) {
 	return formats{event, update}, nil
 }
 
-// encodedFormats translates the scope for reading. The JSON is encoded once: with thousands of parties encoding is costly, and equal scopes must give equal bytes.
+// encodedFormats translates the scope for reading. The JSON is encoded once: with thousands of parties encoding is
+// costly, and equal scopes must give equal bytes.
 func encodedFormats(scope ledger.Scope) (*formats, error) {
 	f, err := formatsOf(scope)
 	if err != nil {

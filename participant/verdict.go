@@ -266,12 +266,14 @@ func (c *Client) judgeSnapshot(e *Error, at ledger.Offset, token ledger.Token) (
 		return prunedSnapshot(e, at, token), true
 	case e.Code == codeAfterLedgerEnd:
 		return ruling{act, fmt.Sprintf("offset %d is above the ledger end", at),
-				"choose an --at-offset at or below the ledger end; if it was below before, --ledger-url may be another participant"},
+				"choose an --at-offset at or below the ledger end; if it was below before, --ledger-url may be another " +
+					"participant"},
 			true
 	case token.Value != "" && e.aboutToken():
 		return ruling{act, "the server refuses the token from which the snapshot was to be continued",
-				"a token is only good with the same participant, server version, scope (--parties, --templates, --interfaces, --blobs) " +
-					"and --at-offset, and while the participant is not pruned above it: restore these, or begin again with --restart"},
+				"a token is only good with the same participant, server version, scope (--parties, --templates, --interfaces, " +
+					"--blobs) and --at-offset, and while the participant is not pruned above it: restore these, or begin again with " +
+					"--restart"},
 			true
 	case errors.Is(e, jsonhttp.ErrTooLarge):
 		return ruling{act, "one entry of the snapshot is larger than what is read of an answer",

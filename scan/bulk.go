@@ -128,8 +128,9 @@ func (u *Updates) DownloadFiles(ctx context.Context, folder string, snapshotUpTo
 		return err
 	case list.Party != party:
 		return &ledger.Problem{
-			What: fmt.Sprintf("folder %s has the bulk files of the network that %s operates, and the Scan service is of that of %s", folder, list.Party, party),
-			Do:   "give --files a folder for each network, or correct --scan-url",
+			What: fmt.Sprintf("folder %s has the bulk files of the network that %s operates, and the Scan service is of that "+
+				"of %s", folder, list.Party, party),
+			Do: "give --files a folder for each network, or correct --scan-url",
 		}
 	}
 	if err := list.add(folder, refs); err != nil {

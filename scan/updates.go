@@ -74,8 +74,8 @@ func (u *Updates) Close() { u.client.Close() }
 // url returns where the service is, without user and password.
 func (u *Updates) url() string { return u.client.http.URL().String() }
 
-// SetMinimum says that an update at or above an offset was served before, perhaps by another node behind the same address.
-// A service that has none yet lags behind: LedgerEnd then fails with an *Error, which passes.
+// SetMinimum says that an update at or above an offset was served before, perhaps by another node behind the same
+// address. A service that has none yet lags behind: LedgerEnd then fails with an *Error, which passes.
 func (u *Updates) SetMinimum(offset ledger.Offset) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -46,7 +46,8 @@ func (c *Client) explain(err error, q purpose) error {
 		return act(what, do+"; a Scan service itself wants neither, so a proxy before it does")
 	case e.Status == http.StatusForbidden:
 		const what = "the server refuses access, which a Scan service does to nobody: a proxy before it does"
-		const do = "ask who runs the service to let this machine in (most go by its address), or see what its token must be allowed"
+		const do = "ask who runs the service to let this machine in (most go by its address), or see what its token must " +
+			"be allowed"
 		if c.reached.Load() { // the reason may be too many requests, which passes
 			return fmt.Errorf("%s; it let requests through before, so it is asked again. If it continues, %s: %w", what, do, err)
 		}

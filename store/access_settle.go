@@ -39,7 +39,8 @@ func (s *Store) settleAccess(ctx context.Context, tx pgx.Tx) error {
 	var all, limited []string
 	var reader string
 	var allParties bool
-	const readers = "SELECT r.reader, r.all_parties FROM readers r JOIN pg_roles x ON x.rolname = r.reader ORDER BY r.reader"
+	const readers = "SELECT r.reader, r.all_parties FROM readers r JOIN pg_roles x ON x.rolname = r.reader ORDER BY " +
+		"r.reader"
 	err := pg.Each(ctx, tx, readers, nil, []any{&reader, &allParties}, func() error {
 		if allParties {
 			all = append(all, reader)

@@ -77,7 +77,8 @@ func (s *Store) refused(ctx context.Context, err error) error {
 	var reads bool
 	if pg.HasCode(err, pg.InsufficientPrivilege) {
 		const usage = "SELECT coalesce(has_schema_privilege(to_regnamespace($1), 'USAGE'), false)"
-		if askErr := s.db.Pool.QueryRow(ctx, usage, pgx.Identifier{s.db.Config.Schemas.Views}.Sanitize()).Scan(&reads); askErr != nil {
+		if askErr := s.db.Pool.QueryRow(ctx, usage,
+			pgx.Identifier{s.db.Config.Schemas.Views}.Sanitize()).Scan(&reads); askErr != nil {
 			err = errors.Join(err, askErr)
 		}
 	}
@@ -85,8 +86,9 @@ func (s *Store) refused(ctx context.Context, err error) error {
 		return s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
 	}
 	return &ledger.Problem{
-		What: fmt.Sprintf("database user %s reads schema %s of database %s by SQL, and can't run this command", s.db.Conn.User, s.db.Config.Schemas.Views, s.Address()),
-		Do:   "ask in SQL (docs/sql.md), or run the command as the role that runs the indexer, or one with its rights", Err: err,
+		What: fmt.Sprintf("database user %s reads schema %s of database %s by SQL, and can't run this command",
+			s.db.Conn.User, s.db.Config.Schemas.Views, s.Address()),
+		Do: "ask in SQL (docs/sql.md), or run the command as the role that runs the indexer, or one with its rights", Err: err,
 	}
 }
 
@@ -104,7 +106,8 @@ func (s *Store) otherPairs(ctx context.Context) (string, error) {
 			return "", s.db.Unusable(fmt.Errorf("database %s, look for the views of schema %s: %w", s.Address(), name, err))
 		}
 		for _, view := range views {
-			ways = append(ways, fmt.Sprintf("the ledger in schema %[1]s give --tables-schema %[2]s --views-schema %[1]s", view, name))
+			ways = append(ways, fmt.Sprintf("the ledger in schema %[1]s give --tables-schema %[2]s --views-schema %[1]s", view,
+				name))
 		}
 	}
 	return strings.Join(ways, ", or to use "), nil
@@ -121,8 +124,9 @@ func (s *Store) checkViews(ctx context.Context) error {
 		return nil
 	}
 	return &ledger.Problem{
-		What: fmt.Sprintf("database %s: the tables of schema %s are shown by views in schema %s, not %s", s.Address(), pair.Tables, strings.Join(made, ", "), pair.Views),
-		Do:   "give --tables-schema and --views-schema the names with which the database was migrated",
+		What: fmt.Sprintf("database %s: the tables of schema %s are shown by views in schema %s, not %s", s.Address(),
+			pair.Tables, strings.Join(made, ", "), pair.Views),
+		Do: "give --tables-schema and --views-schema the names with which the database was migrated",
 	}
 }
 
@@ -140,6 +144,7 @@ func SchemaVersion() (int64, error) {
 }
 
 func (s *Store) schemaVersion(ctx context.Context, db dbsqlc.DBTX) (version int64, err error) {
-	err = db.QueryRow(ctx, "SELECT coalesce(max(version_id) FILTER (WHERE is_applied), 0) FROM "+s.db.Config.Schemas.VersionTable()).Scan(&version)
+	err = db.QueryRow(ctx,
+		"SELECT coalesce(max(version_id) FILTER (WHERE is_applied), 0) FROM "+s.db.Config.Schemas.VersionTable()).Scan(&version)
 	return version, err
 }

@@ -36,8 +36,8 @@ func (s *Store) PQSSchemas(ctx context.Context) ([]string, error) {
 
 // Publications lists the names with which EnablePublication made publications for this pair.
 func (s *Store) Publications(ctx context.Context) ([]string, error) {
-	return s.named(ctx, "SELECT p.pubname::text FROM pg_publication p WHERE obj_description(p.oid, 'pg_publication') = $1 "+
-		"AND p.pubinsert AND NOT p.pubupdate ORDER BY 1", s.publicationComment())
+	return s.named(ctx, "SELECT p.pubname::text FROM pg_publication p WHERE obj_description(p.oid, 'pg_publication') = "+
+		"$1 AND p.pubinsert AND NOT p.pubupdate ORDER BY 1", s.publicationComment())
 }
 
 // CheckReader refuses what Grant refuses, without changing anything, but for parties that nothing names.

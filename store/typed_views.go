@@ -226,7 +226,8 @@ func refusedView(err error, v TypedView) error {
 	p := &ledger.Problem{What: "PostgreSQL refuses it", Err: err}
 	switch refusal.Code {
 	case pg.InsufficientPrivilege:
-		p.Do = "use a role that may create schemas in the database and views in the schema, such as the one that runs the indexer"
+		p.Do = "use a role that may create schemas in the database and views in the schema, such as the one that runs the " +
+			"indexer"
 	case pg.DependentObjects:
 		p.Do = "drop what depends on the view first; " + refusal.Detail
 	case "42P16", "42809":

@@ -108,7 +108,10 @@ func (u *Updates) carried(ctx context.Context) error {
 	if err != nil || len(surplus) == 0 || u.Repairer == nil {
 		return err
 	}
-	if err := repairPatiently(ctx, u.Logger, func() error { return u.Repairer.DropCarried(ctx, at, surplus) }); err != nil {
+	if err := repairPatiently(ctx, u.Logger, func() error {
+		return u.Repairer.DropCarried(ctx, at,
+			surplus)
+	}); err != nil {
 		return fmt.Errorf("repair: %w", err)
 	}
 	u.result.Repaired++
@@ -134,7 +137,8 @@ func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset) error 
 	})
 	u.carriedWhole = whole && err == nil
 	if ingest.Lasting(err) {
-		u.note("the contracts that were active at offset %d, up to which everything was pruned: the participant does not show them there (%v)", at, err)
+		u.note("the contracts that were active at offset %d, up to which everything was pruned: the participant does not "+
+			"show them there (%v)", at, err)
 		err = nil
 	}
 	u.result.Carried, u.result.Active = u.result.Active, 0
@@ -152,14 +156,16 @@ func (u *Updates) active(ctx context.Context) error {
 	}
 	switch {
 	case len(earlier) > 0:
-		u.note("the active set: the scope was changed, and what is stored up to offset %d is still of the earlier scope (`backfill history` reads it again); "+
-			"updates were compared in the scope in which they are stored", earlier[len(earlier)-1].To)
+		u.note("the active set: the scope was changed, and what is stored up to offset %d is still of the earlier scope "+
+			"(`backfill history` reads it again); updates were compared in the scope in which they are stored", earlier[len(earlier)-1].To)
 		return nil
 	case u.result.Bounds.StateFloor == nil:
-		u.note("the active set: it is not known, because indexing began at offset %d without a snapshot", u.result.Bounds.Floor)
+		u.note("the active set: it is not known, because indexing began at offset %d without a snapshot",
+			u.result.Bounds.Floor)
 		return nil
 	case !u.Scope.Reassignments:
-		u.note("the active set: reassignments are not read (--no-reassignments), so contracts that moved to another synchronizer are not known")
+		u.note("the active set: reassignments are not read (--no-reassignments), so contracts that moved to another " +
+			"synchronizer are not known")
 		return nil
 	}
 	newest, seldom, err := u.newestSnapshot(ctx)
@@ -184,7 +190,8 @@ func (u *Updates) active(ctx context.Context) error {
 		u.note("the active set at offset %d: the participant has pruned it", at)
 		return nil
 	case at < *u.result.Bounds.StateFloor:
-		u.note("the active set: the newest snapshot is at offset %d, before offset %d, from where the active set is known", at, *u.result.Bounds.StateFloor)
+		u.note("the active set: the newest snapshot is at offset %d, before offset %d, from where the active set is known",
+			at, *u.result.Bounds.StateFloor)
 		return nil
 	}
 	u.result.ActiveAt = at
@@ -207,7 +214,8 @@ func (u *Updates) active(ctx context.Context) error {
 	before := u.result.Remaining
 	err = u.compareActive(ctx, at, nil, func(d findings.Difference) error { return u.countRemaining(ctx, d) })
 	if u.result.Remaining > before {
-		u.note("what made the active set differ lies in updates that were not read again: run `indexer verify --all --repair`")
+		u.note("what made the active set differ lies in updates that were not read again: run `indexer verify --all " +
+			"--repair`")
 	}
 	return err
 }
@@ -219,7 +227,8 @@ func (u *Updates) compareActive(ctx context.Context, at ledger.Offset, first *le
 		if again {
 			report = ignore
 		}
-		u.result.Active, err = u.snapshot(ctx, "active contracts", at, first, func(_ int64, entries []ledger.ContractEntry) error {
+		u.result.Active, err = u.snapshot(ctx, "active contracts", at, first, func(_ int64,
+			entries []ledger.ContractEntry) error {
 			return u.Database.CompareActive(ctx, at, entries, seen, report)
 		})
 		again, first = true, nil

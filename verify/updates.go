@@ -417,7 +417,8 @@ func (u *Updates) derived(ctx context.Context) error {
 				"%d, and the participant has "+
 				"pruned its ledger up to offset %d: what is stored there can't be read again, so it is not removed", beyond,
 				u.result.Bounds.Watermark, u.pruned),
-			Do: "restore the checkpoint and the coverage of the updates from a backup of the database, or index into a new database",
+			Do: "restore the checkpoint and the coverage of the updates from a backup of the database, or index into a new " +
+				"database",
 		}
 	}
 	if err := u.rereadSuspects(ctx, &doubtful); err != nil {

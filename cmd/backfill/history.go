@@ -18,10 +18,10 @@ type historyCommand struct{ app.Fill }
 func (*historyCommand) Logged() {}
 
 func (*historyCommand) Help() string {
-	return "Reads the updates from before indexing began and stores those that are missing. The flags of the scope must be the " +
-		"daemon's. It can be stopped and started at any time, with any ranges, while the indexer runs or not. When the updates " +
-		"are stored from the beginning of the ledger on, the active contracts are known at every offset; until then from the " +
-		"offset at which indexing began or, with --with-snapshot, from --from on."
+	return "Reads the updates from before indexing began and stores those that are missing. The flags of the scope must " +
+		"be the daemon's. It can be stopped and started at any time, with any ranges, while the indexer runs or not. When " +
+		"the updates are stored from the beginning of the ledger on, the active contracts are known at every offset; until " +
+		"then from the offset at which indexing began or, with --with-snapshot, from --from on."
 }
 
 func (c *historyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {

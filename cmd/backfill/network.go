@@ -22,11 +22,11 @@ type networkSnapshotCommand struct{ app.NetworkBackfill }
 func (*networkSnapshotCommand) Logged() {}
 
 func (*networkSnapshotCommand) Help() string {
-	return "Seeds the schemas of a network from a snapshot that the Scan service took, the newest one up to --at-offset. " +
-		"Reading it takes about a request for each contract. `indexer run --scan-history=updates` continues from there. " +
-		"With --files it reads all updates from the service's bulk files instead, from the beginning of the history on, " +
-		"which takes no request for any of them; with --active-only it seeds from a snapshot in these files, and reads the " +
-		"updates in them only to find the creations."
+	return "Seeds the schemas of a network from a snapshot that the Scan service took, the newest one up to " +
+		"--at-offset. Reading it takes about a request for each contract. `indexer run --scan-history=updates` continues " +
+		"from there. With --files it reads all updates from the service's bulk files instead, from the beginning of the " +
+		"history on, which takes no request for any of them; with --active-only it seeds from a snapshot in these files, " +
+		"and reads the updates in them only to find the creations."
 }
 
 func (c *networkSnapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output,

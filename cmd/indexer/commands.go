@@ -67,7 +67,8 @@ func (c *healthcheckCommand) Run(ctx context.Context, out config.Output) error {
 	// without a proxy, which is for the daemon's own requests
 	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
 	if err != nil {
-		return fmt.Errorf("no indexer answers at --listen %s: start `indexer run`, or give the address that it listens on: %w", c.Listen, err)
+		return fmt.Errorf("no indexer answers at --listen %s: start `indexer run`, or give the address that it listens on: "+
+			"%w", c.Listen, err)
 	}
 	defer response.Body.Close()
 	if _, err := io.Copy(out, io.LimitReader(response.Body, 4096)); err != nil { // a screenful

@@ -38,8 +38,8 @@ type ledgerGet struct {
 func (*ledgerGet) Help() string {
 	return "The elements of a list are printed a line each, any other answer on one line, as soon as they come; what a " +
 		"terminal would act on is escaped. A list needs a limit in the query where the server would have more than its own " +
-		"(200 elements); it ends there, or when nothing came for its idle timeout (stream_idle_timeout_ms), and looks as if " +
-		"it were whole. To go on where --pages finds no token: with the last update's offset as beginExclusive in the " +
+		"(200 elements); it ends there, or when nothing came for its idle timeout (stream_idle_timeout_ms), and looks as " +
+		"if it were whole. To go on where --pages finds no token: with the last update's offset as beginExclusive in the " +
 		"body. docs/interface.md has the members of the requests."
 }
 

@@ -41,8 +41,8 @@ func (c *pqsEnable) Run(ctx context.Context, db *store.Store, out config.Output)
 	if err := db.EnablePQS(ctx, c.PQSSchema); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "schema %[1]s answers queries of the Participant Query Store; roles that were granted something with\n"+
-		"indexer grant read it, with\n\nALTER ROLE role SET search_path = %[1]s;\n", c.PQSSchema)
+	fmt.Fprintf(out, "schema %[1]s answers queries of the Participant Query Store; roles that were granted something "+
+		"with\nindexer grant read it, with\n\nALTER ROLE role SET search_path = %[1]s;\n", c.PQSSchema)
 	return nil
 }
 

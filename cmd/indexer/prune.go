@@ -27,9 +27,9 @@ type pruneCommand struct {
 }
 
 func (*pruneCommand) Help() string {
-	return "Removes the updates that are older, and what follows from them, for good, and gives their room on the disk back. " +
-		"What was active then stays, with its creation: the database is as if indexing had begun with a snapshot there. " +
-		"Without --apply it says what would go. The indexer may run meanwhile. The transaction history is not pruned."
+	return "Removes the updates that are older, and what follows from them, for good, and gives their room on the disk " +
+		"back. What was active then stays, with its creation: the database is as if indexing had begun with a snapshot " +
+		"there. Without --apply it says what would go. The indexer may run meanwhile. The transaction history is not pruned."
 }
 
 func (c *pruneCommand) Validate() error {
@@ -106,7 +106,8 @@ func (r *pruneReport) print(out io.Writer) error {
 		fmt.Fprintf(out, "about %d rows that stay are in the same partitions, and %s\n", r.Copied, copied)
 	}
 	if !r.Applied {
-		fmt.Fprintf(out, "events would be complete, and what was active known, from offset %d on; nothing was changed: add --apply\n", r.Floor)
+		fmt.Fprintf(out, "events would be complete, and what was active known, from offset %d on; nothing was changed: add "+
+			"--apply\n", r.Floor)
 		return nil
 	}
 	fmt.Fprintf(out, "events are complete, and what was active is known, from offset %d on\n", r.Floor)

@@ -230,7 +230,8 @@ func (r *updateReport) conclude(record *audit.UpdateRecord) {
 		say(resultUnknown, "neither the ledger nor the database knows it")
 	case r.update == nil && slices.Max(record.Offsets) <= r.Ledger.Pruned:
 		r.Differences = []findings.Difference{}
-		say(resultPruned, "not compared: it is stored, and the participant can't show it because it is pruned up to offset %d", r.Ledger.Pruned)
+		say(resultPruned, "not compared: it is stored, and the participant can't show it because it is pruned up to offset "+
+			"%d", r.Ledger.Pruned)
 	case r.update == nil:
 		say(resultDifferent, "it is stored at offset %d, and the ledger does not show it", record.Offsets[0])
 	case different == 1:

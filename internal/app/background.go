@@ -190,8 +190,9 @@ func (u *participantUpdates) vettedPackages(ctx context.Context) ([]ledger.Vette
 			return nil, err
 		}
 		return nil, &ledger.Problem{
-			What: "the participant does not report its id, so its own vetted packages can't be distinguished from those of others",
-			Do:   "use a participant and a user that may ask for it, or end the tries with --packages-interval=0",
+			What: "the participant does not report its id, so its own vetted packages can't be distinguished from those of " +
+				"others",
+			Do: "use a participant and a user that may ask for it, or end the tries with --packages-interval=0",
 		}
 	}
 	return u.Client.ListVettedPackages(ctx, participant.VettingFilter{ParticipantIDs: []string{id}})

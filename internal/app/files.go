@@ -202,7 +202,8 @@ func checkFilesOf(files *scan.Files, party string) error {
 		return nil
 	}
 	return &ledger.Problem{
-		What: fmt.Sprintf("the bulk files are of the network that %s operates, and the Scan service and the database of that of %s", files.Party(), party),
-		Do:   "correct --files, or --scan-url and --database-url",
+		What: fmt.Sprintf("the bulk files are of the network that %s operates, and the Scan service and the database of "+
+			"that of %s", files.Party(), party),
+		Do: "correct --files, or --scan-url and --database-url",
 	}
 }

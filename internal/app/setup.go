@@ -64,7 +64,8 @@ func CopySetup(ctx context.Context, cfg SetupCopy, apply bool, logger *slog.Logg
 	if from.Address() == to.Address() {
 		return nil, &config.UsageError{Err: errors.New("--database-url and --from-database-url name the same database")}
 	}
-	c := setupCopy{SetupReport: SetupReport{From: from.Address(), To: to.Address()}, cfg: cfg, from: from, to: to, logger: logger}
+	c := setupCopy{SetupReport: SetupReport{From: from.Address(), To: to.Address()}, cfg: cfg, from: from, to: to,
+		logger: logger}
 	for _, list := range []func(context.Context) error{c.redactions, c.pqs, c.views, c.indexes, c.publications, c.grants} {
 		if err := list(ctx); err != nil {
 			return nil, err
@@ -214,7 +215,8 @@ func (c *setupCopy) grants(ctx context.Context) error {
 	there, err := c.to.Readers(ctx)
 	for _, r := range list {
 		same := func(o store.Reader) bool {
-			return o.Role == r.Role && o.AllParties == r.AllParties && o.History == r.History && slices.Equal(o.Parties, r.Parties)
+			return o.Role == r.Role && o.AllParties == r.AllParties && o.History == r.History &&
+				slices.Equal(o.Parties, r.Parties)
 		}
 		c.add("grant", r.Role, slices.ContainsFunc(there, same), func(ctx context.Context) error {
 			_, err := c.to.Grant(ctx, r)

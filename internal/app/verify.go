@@ -437,7 +437,8 @@ func (v *verification) derivedHistory(ctx context.Context) error {
 		return err
 	}
 	if outdated != "" {
-		v.note("the records that follow from the updates, with the updates: %s, and `indexer run` has not derived them again yet", outdated)
+		v.note("the records that follow from the updates, with the updates: %s, and `indexer run` has not derived them "+
+			"again yet", outdated)
 		return v.history(ctx, nil)
 	}
 	return v.history(ctx, derived)

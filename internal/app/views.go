@@ -98,13 +98,16 @@ func (w *viewsWork) copy(ctx context.Context, v store.TypedView) error {
 	w.cfg.Schema, w.cfg.All, w.copied = v.Schema, true, &v
 	reports, err := w.again(ctx, []store.TypedView{v}, "no package that is stored has it")
 	if err == nil && reports[0].Failure != "" {
-		err = &ledger.Problem{What: reports[0].Failure, Do: "let the indexer run on until the packages are here, and copy again"}
+		err = &ledger.Problem{What: reports[0].Failure, Do: "let the indexer run on until the packages are here, and copy " +
+			"again"}
 	}
 	return err
 }
 
 // again makes views that were made before, of what their types are now. One that no package has is reported.
-func (w *viewsWork) again(ctx context.Context, before []store.TypedView, gone string) (reports []ViewReport, err error) {
+func (w *viewsWork) again(
+	ctx context.Context, before []store.TypedView, gone string,
+) (reports []ViewReport, err error) {
 	for _, v := range before {
 		w.cfg.Infer = v.Inferred != nil
 		subjects := []*typed.Subject{subjectOfView(v)}

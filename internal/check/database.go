@@ -208,7 +208,8 @@ func (c *checker) checkSessions(ctx context.Context, s section, inspector *store
 		s.problem("pooler", "a second session beside the first can't be opened: "+err.Error(),
 			fmt.Sprintf("see that %d connections can be open at once; a pooler may allow fewer", c.connections()))
 	case facts.Between:
-		s.note("pooler", "something stands between (a pooler in session mode?); sessions live as long as connections, as needed")
+		s.note("pooler", "something stands between (a pooler in session mode?); sessions live as long as connections, as "+
+			"needed")
 	default:
 		s.ok("pooler", "none, or one in session mode: sessions live as long as connections")
 	}

@@ -251,7 +251,8 @@ func (c *checker) reportVersion(s section) {
 			"release 3.4 or later")
 	case major > 3 || minor > 6:
 		s.warn("version", "release "+l.version+" is newer than those known (3.4 to 3.6)",
-			"look for a newer release of the indexer; this one stores unknown kinds raw, and stops at JSON that it can't understand")
+			"look for a newer release of the indexer; this one stores unknown kinds raw, and stops at JSON that it can't "+
+				"understand")
 	default:
 		s.ok("version", "release %s", l.version)
 	}

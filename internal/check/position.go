@@ -77,7 +77,8 @@ func (c *checker) checkStart() {
 		s.problem("start", fmt.Sprintf("offset %d is below %d, up to which the participant is pruned", at, *l.pruned),
 			"give --start an offset from the pruned one on, or begin with a `backfill`")
 	default:
-		s.note("start", "in the middle of the ledger and without a snapshot: contracts created before are missing from the active set")
+		s.note("start", "in the middle of the ledger and without a snapshot: contracts created before are missing from the "+
+			"active set")
 	}
 }
 

@@ -240,7 +240,8 @@ func reportService(s section, service ledger.TransactionsService) {
 		s.ok("version", "release %s", head(service.Release, 40))
 	}
 	if service.NetworkID == "" {
-		s.note("network", "the service does not return its network: one of another network behind the URL would not be noticed")
+		s.note("network", "the service does not return its network: one of another network behind the URL would not be "+
+			"noticed")
 	} else {
 		s.ok("network", "%s", service.NetworkID)
 	}

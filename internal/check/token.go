@@ -277,12 +277,13 @@ func (c *checker) reportUnauthenticated(s section, state tokenState) {
 			c.opaqueAdvice())
 	default:
 		what := fmt.Sprintf("the server refuses the token (401); its audience is %q", head(some(state.claims.Audience), 200))
-		do := "see that the participant's auth-services know who signed it, and that its audience is the one that they want: " +
+		do := "see that the participant's auth-services know who signed it, and that its audience is the one that they " +
+			"want: " +
 			participantAudience + "PARTICIPANT-ID unless a target-audience is configured there"
 		if lives := state.claims.Lifetime(time.Now()); lives > participant.LongestToken {
 			what += ", and it lives for " + span(lives)
-			do += fmt.Sprintf("; or have tokens issued for %s at most, or max-token-lifetime of the participant's ledger-api raised: "+
-				"it accepts no longer ones", span(participant.LongestToken))
+			do += fmt.Sprintf("; or have tokens issued for %s at most, or max-token-lifetime of the participant's ledger-api "+
+				"raised: it accepts no longer ones", span(participant.LongestToken))
 		}
 		s.problem("accepted", what, do)
 	}
@@ -294,7 +295,8 @@ func (c *checker) opaqueAdvice() string {
 		return "ask the operator of the identity provider whether it issues JSON web tokens for the participant: " +
 			"some do so only with the right --ledger-oauth-audience or --ledger-oauth-scopes"
 	}
-	return "see that the file holds the access token itself: not a client secret, not an id, nothing before it such as \"Bearer\""
+	return "see that the file holds the access token itself: not a client secret, not an id, nothing before it such as " +
+		"\"Bearer\""
 }
 
 // checkUser checks the token's user and its rights.
@@ -326,7 +328,8 @@ func (c *checker) checkUser(ctx context.Context) {
 		text += fmt.Sprintf(" may read as %s", some(user.ReadAs))
 	}
 	if user.ParticipantAdmin {
-		s.note("user", "%s, and administers the participant: the indexer does not need that, so a separate user would be safer", text)
+		s.note("user", "%s, and administers the participant: the indexer does not need that, so a separate user would be "+
+			"safer", text)
 		return
 	}
 	s.ok("user", "%s", text)

@@ -282,7 +282,8 @@ func CheckDatabaseURL(text string) error {
 	if file, ok := errors.AsType[*fs.PathError](err); ok {
 		return &ledger.Problem{
 			What: "a file that --database-url names can't be read", Err: file,
-			Do: "put it there, readable for this user, or correct sslrootcert, sslcert or sslkey in --database-url, and start again",
+			Do: "put it there, readable for this user, or correct sslrootcert, sslcert or sslkey in --database-url, and start " +
+				"again",
 		}
 	}
 	parsed, failed := url.Parse(text)

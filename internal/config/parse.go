@@ -191,7 +191,8 @@ func refuseSecrets(args []string) error {
 			where = args[i-1]
 		}
 		if hasPassword(value) {
-			return fmt.Errorf("%s has a password in it, which every user of this machine could read in the process list: give %s", where, instead(where))
+			return fmt.Errorf("%s has a password in it, which every user of this machine could read in the process list: give "+
+				"%s", where, instead(where))
 		}
 		if _, isToken := access.ParseClaims(value); isToken {
 			return fmt.Errorf("%s is a token, which every user of this machine could read in the process list: "+

@@ -316,7 +316,8 @@ func (s *Stream) HostingChanged() (lines []string) {
 			"of --parties (--change-scope), or read it from a participant that hosts it")
 	}
 	if onboarded {
-		lines = append(lines, "`indexer verify` names contracts that onboarded parties brought along, if no update has shown them")
+		lines = append(lines, "`indexer verify` names contracts that onboarded parties brought along, if no update has "+
+			"shown them")
 	}
 	return lines
 }
@@ -326,6 +327,7 @@ func (s *Stream) ScopeChanged() string {
 	if len(s.EarlierScope) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the scope was changed: offsets up to %d are complete for the earlier scope only; run `backfill history`",
+	return fmt.Sprintf("the scope was changed: offsets up to %d are complete for the earlier scope only; run `backfill "+
+		"history`",
 		s.EarlierScope[len(s.EarlierScope)-1].To)
 }

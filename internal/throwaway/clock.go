@@ -29,7 +29,8 @@ func clockLibrary() string {
 // What the server measures by other clocks goes on, as it does where an administrator sets the machine's.
 func (s *Server) SetClock(ahead time.Duration) error {
 	if s.cluster == nil || s.cluster.clock == "" {
-		return errors.New("set the clock of a PostgreSQL server: only a temporary cluster with Options.Clock has one of its own")
+		return errors.New("set the clock of a PostgreSQL server: only a temporary cluster with Options.Clock has one of " +
+			"its own")
 	}
 	return s.cluster.setClock(ahead)
 }

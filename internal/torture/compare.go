@@ -168,11 +168,13 @@ func (r *round) compareNetwork(ctx context.Context, conn *pgx.Conn) (difference 
 		difference = "of the network: " + difference
 	}
 	var coverage int
-	if err := conn.QueryRow(ctx, "SELECT count(*) FROM network_indexer.coverage WHERE from_exclusive = 0").Scan(&coverage); err != nil {
+	if err := conn.QueryRow(ctx,
+		"SELECT count(*) FROM network_indexer.coverage WHERE from_exclusive = 0").Scan(&coverage); err != nil {
 		return "", 0, fmt.Errorf("read the network's coverage: %w", err)
 	}
 	if coverage != 1 {
-		difference += fmt.Sprintf("of the network: one row of coverage from the beginning on is wanted, and there are %d\n", coverage)
+		difference += fmt.Sprintf("of the network: one row of coverage from the beginning on is wanted, and there are %d\n",
+			coverage)
 	}
 	return difference, n, nil
 }
@@ -181,12 +183,14 @@ func (r *round) compareNetwork(ctx context.Context, conn *pgx.Conn) (difference 
 func (r *round) compareCoverage(ctx context.Context, conn *pgx.Conn) (difference string, rows int, err error) {
 	var from, to int64
 	last := r.ledger.Offset(r.ledger.Len() - 1)
-	err = conn.QueryRow(ctx, "SELECT count(*), min(from_exclusive), max(to_inclusive) FROM indexer.coverage").Scan(&rows, &from, &to)
+	err = conn.QueryRow(ctx, "SELECT count(*), min(from_exclusive), max(to_inclusive) FROM indexer.coverage").Scan(&rows,
+		&from, &to)
 	if err != nil {
 		return "", 0, fmt.Errorf("read the coverage: %w", err)
 	}
 	if rows != 1 || from != r.at || to < last {
-		difference = fmt.Sprintf("coverage: one row after %d up to %d or more is wanted, and there are %d after %d up to %d\n", r.at, last, rows, from, to)
+		difference = fmt.Sprintf("coverage: one row after %d up to %d or more is wanted, and there are %d after %d up to "+
+			"%d\n", r.at, last, rows, from, to)
 	}
 	return difference, rows, nil
 }
@@ -215,7 +219,8 @@ func (r *round) compareBalances(ctx context.Context, conn *pgx.Conn) (difference
 	if err := conn.QueryRow(ctx, "SELECT coalesce(max(round), 0) FROM ledger.transactions").Scan(&last); err != nil {
 		return "", 0, fmt.Errorf("read the last round: %w", err)
 	}
-	result, err := conn.Query(ctx, "SELECT coalesce(party, ''), coalesce(balance::numeric(100, 10)::text, '') FROM ledger.reported_balances_at($1)", last)
+	result, err := conn.Query(ctx, "SELECT coalesce(party, ''), coalesce(balance::numeric(100, 10)::text, '') FROM "+
+		"ledger.reported_balances_at($1)", last)
 	if err != nil {
 		return "", 0, fmt.Errorf("read the balances: %w", err)
 	}
@@ -247,7 +252,8 @@ func (r *round) verify(ctx context.Context) error {
 		cmd := exec.CommandContext(ctx, r.path("indexer"), arguments...)
 		cmd.Env = append(cmd.Environ(), r.environment()...)
 		out, err := cmd.CombinedOutput()
-		if err != nil && !(slices.Contains(arguments, "--offline") && bytes.Contains(out, []byte("no window is sealed yet"))) { // the daemon never came to it
+		if err != nil && !(slices.Contains(arguments, "--offline") && bytes.Contains(out,
+			[]byte("no window is sealed yet"))) { // the daemon never came to it
 			return fmt.Errorf("indexer %s: %w\n%s", strings.Join(arguments, " "), err, out)
 		}
 	}

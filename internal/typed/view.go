@@ -282,7 +282,8 @@ func (v *View) comment() string {
 	if v.Shape.Inferred > 0 {
 		types = fmt.Sprintf("Its types are inferred from %d values, because its package is not here", v.Shape.Inferred)
 	}
-	text := fmt.Sprintf("Typed view of %s. %s. One row per %s. A value that does not fit its column is NULL there, and is in %s.",
+	text := fmt.Sprintf("Typed view of %s. %s. One row per %s. A value that does not fit its column is NULL there, and "+
+		"is in %s.",
 		v.Subject, types, rows[v.Subject.Kind], value[v.Subject.Kind].name)
 	for _, note := range v.Shape.Notes {
 		text += " " + note + "."

@@ -152,7 +152,8 @@ func inOneLine(err error) error {
 
 // cures are for databases that can't be used.
 var cures = map[refusal]string{
-	refusalUser:      "correct the user or password, or let the user in (pg_hba.conf, LOGIN; a pooler has a list of users)",
+	refusalUser: "correct the user or password, or let the user in (pg_hba.conf, LOGIN; a pooler has a list of " +
+		"users)",
 	refusalDatabase:  "create the database, or correct its name (a pooler has a list of databases)",
 	refusalParameter: "leave the parameter out of --database-url, or have the pooler pass it on",
 	refusalSchema: "grant what is missing (docs/operations.md says which rights are needed; without USAGE on a schema " +

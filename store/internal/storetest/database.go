@@ -151,7 +151,8 @@ func (d *DB) Facts(from, to int64) []string {
 	var list []string
 	for _, table := range FactTables {
 		for _, row := range d.Rows(fmt.Sprintf(
-			"SELECT ledger_offset, count(*) FROM indexer.%s WHERE ledger_offset > $1 AND ledger_offset <= $2 GROUP BY 1 ORDER BY 1", table), from, to) {
+			"SELECT ledger_offset, count(*) FROM indexer.%s WHERE ledger_offset > $1 AND ledger_offset <= $2 GROUP BY 1 ORDER "+
+				"BY 1", table), from, to) {
 			list = append(list, table+" "+row)
 		}
 	}
