@@ -11,7 +11,6 @@ CREATE TABLE verifications (
     differences    bigint NOT NULL,
     digest         bytea  NOT NULL CHECK (octet_length(digest) = 32),
     repaired_at    timestamptz,
-    redacted_at    timestamptz,
     PRIMARY KEY (stream, from_exclusive),
     CHECK (from_exclusive < to_inclusive),
     CHECK (differences > 0 AND result = 'different' OR differences = 0 AND result <> 'different'),
@@ -32,7 +31,6 @@ COMMENT ON COLUMN verifications.result IS 'As in ledger.verifications.';
 COMMENT ON COLUMN verifications.differences IS 'As in ledger.verifications.';
 COMMENT ON COLUMN verifications.digest IS 'As in ledger.verifications.';
 COMMENT ON COLUMN verifications.repaired_at IS 'As in ledger.verifications. Later than verified_at: the window will be compared again.';
-COMMENT ON COLUMN verifications.redacted_at IS 'As in ledger.verifications.';
 
 CREATE INDEX verifications_again ON verifications (stream, from_exclusive) WHERE result = 'different' OR repaired_at > verified_at;
 
@@ -71,7 +69,7 @@ RETURN (
 COMMENT ON FUNCTION verified_seq() IS 'The seq up to which records were read again and found equal, but for those whose updates were pruned. Shown as ledger.verified_seq().';
 
 CREATE VIEW ledger.verifications AS
-SELECT v.stream, v.from_exclusive, v.to_inclusive, v.verified_at, v.result, v.differences, v.digest, v.repaired_at, v.redacted_at
+SELECT v.stream, v.from_exclusive, v.to_inclusive, v.verified_at, v.result, v.differences, v.digest, v.repaired_at
 FROM verifications v;
 
 COMMENT ON VIEW ledger.verifications IS 'One row per window (a range of offsets or records) that was read from its source again after it was stored, and compared. Windows of a stream do not overlap. With the digest `indexer verify --offline` finds windows that were changed since, even after the source has pruned them.';
@@ -83,7 +81,6 @@ COMMENT ON COLUMN ledger.verifications.result IS 'equal: all rows were as in the
 COMMENT ON COLUMN ledger.verifications.differences IS 'How many differences were found: missing rows, additional rows, and columns with another value. 0 unless the result is different.';
 COMMENT ON COLUMN ledger.verifications.digest IS 'SHA-256 over all rows of the window as they were stored at verified_at, and over this row''s own range, time and result. docs/reliability.md says how it is computed.';
 COMMENT ON COLUMN ledger.verifications.repaired_at IS 'When rows of the window were last repaired. Later than verified_at: only a part of the window was repaired, and the whole has not been compared since. NULL: never.';
-COMMENT ON COLUMN ledger.verifications.redacted_at IS 'When content of rows of the window was last erased by indexer redact. Its digest was computed again then, after the old one had been found to be right. NULL: never.';
 
 -- SECURITY DEFINER: like views they read with their owner's rights, so analysts need none in schema indexer.
 CREATE FUNCTION ledger.verified_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER

@@ -11,7 +11,6 @@ CREATE TABLE pruned_verifications (
     differences    bigint NOT NULL,
     digest         bytea  NOT NULL,
     repaired_at    timestamptz,
-    redacted_at    timestamptz,
     pruned_at      timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (stream, from_exclusive, verified_at)
 );

@@ -115,8 +115,8 @@ WHERE f.stream = 'updates';
 -- Puts the windows that begin up to the floor, and the snapshot's, aside.
 WITH gone AS (
     DELETE FROM verifications v WHERE v.stream = 'snapshot' OR v.stream = 'updates' AND v.from_exclusive < @floor::bigint
-    RETURNING v.stream, v.from_exclusive, v.to_inclusive, v.verified_at, v.result, v.differences, v.digest, v.repaired_at, v.redacted_at
+    RETURNING v.stream, v.from_exclusive, v.to_inclusive, v.verified_at, v.result, v.differences, v.digest, v.repaired_at
 )
-INSERT INTO pruned_verifications (stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at, redacted_at)
-SELECT g.stream, g.from_exclusive, g.to_inclusive, g.verified_at, g.result, g.differences, g.digest, g.repaired_at, g.redacted_at FROM gone g
+INSERT INTO pruned_verifications (stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at)
+SELECT g.stream, g.from_exclusive, g.to_inclusive, g.verified_at, g.result, g.differences, g.digest, g.repaired_at FROM gone g
 ON CONFLICT DO NOTHING;

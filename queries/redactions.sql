@@ -87,17 +87,15 @@ SELECT k.id::text AS contract_id,
      OR EXISTS (SELECT FROM carried_reassignments r WHERE r.contract_id = k.id))::boolean AS known
 FROM unnest(@contract_ids::text[]) k (id);
 
--- name: RedactionWindows :many
--- The sealed windows of a stream that contain one of some places.
-SELECT v.stream, v.from_exclusive, v.to_inclusive, v.verified_at, v.result, v.differences, v.digest, v.repaired_at, v.redacted_at
-FROM verifications v
-WHERE v.stream = @stream AND EXISTS (SELECT FROM unnest(@places::bigint[]) p (at) WHERE p.at > v.from_exclusive AND p.at <= v.to_inclusive)
-ORDER BY v.from_exclusive;
+-- name: RedactionUnseal :exec
+-- Removes the seals of the windows of a stream that contain one of some places.
+DELETE FROM verifications v
+WHERE v.stream = @stream AND EXISTS (SELECT FROM unnest(@places::bigint[]) p (at) WHERE p.at > v.from_exclusive AND p.at <= v.to_inclusive);
 
--- name: RedactionSeal :exec
--- Gives a window the digest of its rows without what was erased, unless it was compared again since. When it was repaired is as before.
-UPDATE verifications SET digest = @digest, redacted_at = clock_timestamp(), repaired_at = @repaired_at
-WHERE stream = @stream AND from_exclusive = @from_exclusive AND to_inclusive = @to_inclusive AND verified_at = @verified_at;
+-- name: RedactionWithin :one
+-- Whether something was erased in a range, whose seals went then.
+SELECT EXISTS (SELECT FROM rewrites r WHERE r.stream = @stream AND r.reason = 'redacted'
+    AND r.from_exclusive < @to_inclusive AND r.to_inclusive > @from_exclusive);
 
 -- name: RedactionPositions :many
 -- The positions of the creation events at some places. OFFSET 0 has each place looked up.

@@ -120,6 +120,36 @@ func (s *sealed) damaged() (list []string) {
 	return list
 }
 
+// A redaction takes the seals of what it changes: that is said without the ledger, and is no difference. The daemon
+// compares and seals it again, and then all is sealed and equal.
+func TestWhatWasRedactedIsSealedAgain(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	s := indexed(t, 64, 2*smallWindow+50, sandbox.ServerOptions{})
+	offline := func() string {
+		result, err := RunVerify(t.Context(), Verify{Database: s.cfg.Database, Verify: config.Verify{Offline: true}}, testLogger(t),
+			func(d findings.Difference) { t.Error(d) })
+		require.NoError(t, err)
+		return strings.Join(result.Notes, "\n")
+	}
+	s.sealUntil(allVerified)
+	before := s.windows("updates")
+	require.NotContains(t, offline(), "not sealed yet")
+	windows := texts(t, s.database, "SELECT from_exclusive || ' up to ' || to_inclusive FROM ledger.verifications WHERE stream = 'updates' ORDER BY from_exclusive")
+	for i, window := range windows[:2] {
+		from, to, _ := strings.Cut(window, " up to ")
+		contract := texts(t, s.database, fmt.Sprintf(`SELECT a.contract_id FROM ledger.archived_events a JOIN ledger.created_events c USING (contract_id)
+			WHERE c.ledger_offset > %[1]s AND a.ledger_offset <= %[2]s AND c.payload IS NOT NULL LIMIT 1`, from, to))[0]
+		_, err := RunRedact(t.Context(), s.cfg.Database, audit.Redaction{ContractID: contract}, "a test", true, testLogger(t))
+		require.NoError(t, err)
+		require.Contains(t, offline(), "the updates after offset 0 up to "+strings.Fields(windows[i])[3]+": they are not sealed yet")
+	}
+	s.sealUntil(allVerified)
+	require.Equal(t, before, s.windows("updates"))
+	require.NotContains(t, offline(), "not sealed yet")
+	require.Empty(t, s.damaged())
+}
+
 // Without the ledger, what lies in no sealed window yet is not compared, and that is said.
 func TestWhatIsNotSealedIsSaid(t *testing.T) {
 	t.Parallel()

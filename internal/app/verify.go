@@ -292,15 +292,15 @@ func (v *verification) unsealed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if updates != nil {
-		v.note("the updates after offset %d up to %d: they are not sealed yet", updates.From, updates.To)
+	for _, gap := range updates {
+		v.note("the updates after offset %d up to %d: they are not sealed yet", gap.From, gap.To)
 	}
 	records, err := v.db.Unsealed(ctx, findings.SealedTransactions)
 	if err != nil {
 		return err
 	}
-	if records != nil {
-		v.note("the records of the transaction history after %d up to %d: they are not sealed yet", records.From, records.To)
+	for _, gap := range records {
+		v.note("the records of the transaction history after %d up to %d: they are not sealed yet", gap.From, gap.To)
 	}
 	snapshot, err := v.db.SnapshotWindow(ctx, math.MaxInt64)
 	if err == nil && snapshot != nil && !snapshot.Again {

@@ -41,9 +41,9 @@ func (s *Stored) PlanRedaction(ctx context.Context, what Redaction) (report Reda
 }
 
 // Redact erases the content of a contract, or of an update and the contracts that it created, wherever it is stored,
-// and notes that it must not come back, in one transaction that excludes all writers. Sealed windows whose digest still
-// fits get the digest of what is left. The terms of all other leaders end, because they may remember erased content. At
-// last it frees the space of the erased row versions.
+// and notes that it must not come back, in one transaction that excludes all writers. The seals of the windows that
+// have some of it go: they are compared and sealed again. The terms of all other leaders end, because they may remember
+// erased content. At last it frees the space of the erased row versions.
 //
 // Errors: those of PlanRedaction, a *ledger.Problem where another process fills in history or prunes for long,
 // store.ErrNotLeader, or the database's. After an error the repairer is closed, because what it may write depends on
@@ -72,17 +72,11 @@ func (r *Repairer) redactAll(ctx context.Context, what Redaction, reason string)
 	if err != nil {
 		return RedactionReport{}, err
 	}
-	var snapshot *snapshotSeal
-	if len(t.carried) > 0 {
-		if snapshot, err = r.snapshotSeal(ctx); err != nil {
-			return RedactionReport{}, err
-		}
-	}
 	err = r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) (err error) {
 		if t, err = r.stored.toRedact(ctx, tx, what); err != nil {
 			return err
 		}
-		return r.redact(ctx, tx, t, snapshot, what, reason)
+		return r.redact(ctx, tx, t, what, reason)
 	})
 	if err != nil {
 		return RedactionReport{}, err
@@ -92,19 +86,12 @@ func (r *Repairer) redactAll(ctx context.Context, what Redaction, reason string)
 		updates = []string{what.UpdateID}
 	}
 	r.term.Redacted = r.term.Redacted.With(t.report.Contracts, updates)
-	if err := r.resealSnapshot(ctx, snapshot); err != nil {
-		r.stored.db.Config.Logger.WarnContext(ctx, "the snapshot was not sealed again: the indexer compares it again", "error", err.Error())
-	}
 	t.report.Vacuumed, t.report.VacuumFailed = r.vacuum(ctx, t.touched)
 	return t.report, nil
 }
 
-func (r *Repairer) redact(ctx context.Context, tx pgx.Tx, t *toRedact, snapshot *snapshotSeal, what Redaction, reason string) error {
+func (r *Repairer) redact(ctx context.Context, tx pgx.Tx, t *toRedact, what Redaction, reason string) error {
 	q := r.stored.db.Queries
-	seals, err := r.sealsOf(ctx, tx, t)
-	if err != nil {
-		return err
-	}
 	at := dbsqlc.RedactionPositionsParams{LedgerOffsets: t.events.offsets, NodeIds: t.events.nodeIDs}
 	positions, err := q.RedactionPositions(ctx, tx, at)
 	if err != nil {
@@ -135,28 +122,27 @@ func (r *Repairer) redact(ctx context.Context, tx pgx.Tx, t *toRedact, snapshot 
 	if err := r.note(ctx, tx, t, what, reason); err != nil {
 		return err
 	}
-	if err := r.resealRedacted(ctx, tx, seals); err != nil {
-		return err
-	}
-	if err := r.unsealSnapshot(ctx, tx, snapshot); err != nil {
-		return err
-	}
-	for _, place := range t.sealed[findings.SealedUpdates] {
-		if err := writing.NoteRewrite(ctx, tx, findings.SealedUpdates, place-1, place, writing.Redacted); err != nil {
-			return err
-		}
-	}
-	for _, seq := range t.seqs {
-		if err := writing.NoteRewrite(ctx, tx, findings.SealedTransactions, seq-1, seq, writing.Redacted); err != nil {
-			return err
-		}
-	}
-	for _, place := range t.carried {
-		if err := writing.NoteRewrite(ctx, tx, findings.SealedSnapshot, place-1, place, writing.Redacted); err != nil {
+	for _, stream := range []string{findings.SealedUpdates, findings.SealedTransactions, findings.SealedSnapshot} {
+		if err := r.unseal(ctx, tx, stream, t.changed[stream]); err != nil {
 			return err
 		}
 	}
 	return r.term.EndTerms(ctx, tx, rolesThatRemember...)
+}
+
+// unseal removes the seals of the windows of a stream in which something was erased, at some places, and notes these
+// for readers.
+func (r *Repairer) unseal(ctx context.Context, tx pgx.Tx, stream string, places []int64) error {
+	at := dbsqlc.RedactionUnsealParams{Stream: stream, Places: places}
+	if err := r.stored.db.Queries.RedactionUnseal(ctx, tx, at); err != nil {
+		return fmt.Errorf("remove the seals of what was erased of %s: %w", stream, err)
+	}
+	for _, place := range places {
+		if err := writing.NoteRewrite(ctx, tx, stream, place-1, place, writing.Redacted); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // note notes what must not come back. What was redacted before keeps its row.

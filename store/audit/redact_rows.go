@@ -34,7 +34,7 @@ func (s *Stored) toRedact(ctx context.Context, tx pgx.Tx, what Redaction) (*toRe
 	if !extent.Started || !rows.TextHolds(what.ContractID+what.UpdateID) {
 		return nil, unknown
 	}
-	t := &toRedact{sealed: map[string][]int64{}}
+	t := &toRedact{changed: map[string][]int64{}}
 	t.report.Contracts = []string{what.ContractID}
 	var updates []string
 	offsets := []int64{}
@@ -90,7 +90,7 @@ func (s *Stored) toRedact(ctx context.Context, tx pgx.Tx, what Redaction) (*toRe
 		"unknown_offsets": elements.offsets, "unknown_ordinals": elements.nodeIDs, "seqs": t.seqs,
 		"times": redacted.TimeFields,
 	}
-	return t, s.findSealed(ctx, tx, t, slices.Concat(offsets, t.events.offsets, elements.offsets))
+	return t, s.findChanged(ctx, tx, t, slices.Concat(offsets, t.events.offsets, elements.offsets))
 }
 
 // findEvents finds where the events of the contracts are, facts and carried rows, and their look-ups.
@@ -111,9 +111,9 @@ func (t *toRedact) findEvents(ctx context.Context, tx pgx.Tx) error {
 		})
 }
 
-// findSealed finds the sealed windows in which something is about to be erased. Only places that are covered belong to
-// updates.
-func (s *Stored) findSealed(ctx context.Context, tx pgx.Tx, t *toRedact, at []int64) error {
+// findChanged finds the places at which something is about to be erased, stream by stream. Only places that are covered
+// belong to updates.
+func (s *Stored) findChanged(ctx context.Context, tx pgx.Tx, t *toRedact, at []int64) error {
 	covered, err := held.Covered(ctx, s.db, tx, math.MaxInt64)
 	if err != nil {
 		return err
@@ -121,16 +121,15 @@ func (s *Stored) findSealed(ctx context.Context, tx pgx.Tx, t *toRedact, at []in
 	slices.Sort(at)
 	for _, offset := range slices.Compact(at) {
 		if covered.Has(offset) {
-			t.sealed[findings.SealedUpdates] = append(t.sealed[findings.SealedUpdates], offset)
+			t.changed[findings.SealedUpdates] = append(t.changed[findings.SealedUpdates], offset)
 		}
 	}
-	if len(t.seqs) > 0 {
-		t.sealed[findings.SealedTransactions] = t.seqs
-	}
+	t.changed[findings.SealedTransactions] = t.seqs
 	snapshot, err := held.CarriedSnapshot(ctx, s.db, tx)
 	if err != nil || snapshot == nil {
 		return err
 	}
+	var carried []int64
 	for _, table := range redactable() {
 		if table.Family != tables.Snapshot {
 			continue
@@ -140,10 +139,10 @@ func (s *Stored) findSealed(ctx context.Context, tx pgx.Tx, t *toRedact, at []in
 		if err != nil {
 			return fmt.Errorf("look for what is to be erased from %s: %w", table.Name, err)
 		}
-		t.carried = append(t.carried, offsets...)
+		carried = append(carried, offsets...)
 	}
-	slices.Sort(t.carried)
-	t.carried = slices.Compact(t.carried)
+	slices.Sort(carried)
+	t.changed[findings.SealedSnapshot] = slices.Compact(carried)
 	return nil
 }
 

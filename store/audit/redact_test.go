@@ -261,7 +261,7 @@ func TestWhatWasRedactedDoesNotComeBack(t *testing.T) {
 		"contract doomed <nil>", "contract doomed-too <nil>", "contract doomed-older <nil>", "update doomed-update <nil>", "contract transient doomed-update",
 		"contract doomed-same <nil>",
 	}, d.Rows("SELECT kind, id, of_update FROM ledger.redactions WHERE redacted_by = session_user AND reason = 'erasure was requested' ORDER BY redaction"))
-	require.Equal(t, "3", d.Row("SELECT count(*) FROM ledger.verifications WHERE redacted_at > verified_at AND result = 'equal'"))
+	require.Equal(t, "0", d.Row("SELECT count(*) FROM ledger.verifications"), "something of each window was redacted")
 	require.Equal(t, "updates 10 15", d.Row("SELECT stream, min(from_exclusive), max(to_inclusive) FROM ledger.rewrites WHERE reason = 'redacted' AND stream = 'updates' GROUP BY 1"))
 
 	for way, write := range map[string]func(*updatesWriter) error{
@@ -315,8 +315,7 @@ func TestWhatWasRedactedDoesNotComeBack(t *testing.T) {
 	}
 }
 
-// A window that is damaged keeps its digest, so that the damage is found after a redaction too; and one that fails
-// leaves everything as it was.
+// A redaction that fails leaves everything as it was.
 func TestARedactionThatFailsChangesNothing(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -327,7 +326,6 @@ func TestARedactionThatFailsChangesNothing(t *testing.T) {
 	require.NoError(t, l.Append(ctx, storetest.Scope, plantedPages()))
 	_, err := l.SealUpdates(ctx, ledger.Page{From: 10, To: 16, Updates: slices.Concat(plantedPages()[0].Updates, plantedPages()[1].Updates, plantedPages()[2].Updates)})
 	require.NoError(t, err)
-	d.Exec("UPDATE indexer.created SET payload = '{}' WHERE contract_id = 'kept'")
 	stored := func() map[string][]string {
 		return d.Dump(append(slices.Clone(storetest.FactTables), "lifetimes", "positions", "verifications", "redactions_both", "leadership", "rewrites")...)
 	}
@@ -342,10 +340,6 @@ func TestARedactionThatFailsChangesNothing(t *testing.T) {
 		d.Exec("DROP FUNCTION fails CASCADE")
 		require.Equal(t, before, stored(), failing)
 	}
-	d.redact(Redaction{ContractID: "doomed"})
-	var list []findings.Difference
-	require.NoError(t, d.store().CompareSeals(ctx, func(int64, int64) {}, storetest.Collect(&list)))
-	require.Len(t, list, 1)
 }
 
 func without(all map[string][]string, table string) map[string][]string {

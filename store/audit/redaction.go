@@ -99,7 +99,6 @@ type toRedact struct {
 	seqs    []int64
 	records map[string][]ledger.Transaction // that follow from updates, by the update's id, without what is erased
 	args    pgx.NamedArgs
-	sealed  map[string][]int64 // places in windows that may be sealed, by stream
+	changed map[string][]int64 // places at which something is erased, by stream
 	touched []string           // tables and partitions from which something was erased
-	carried []int64            // the places of rows of a snapshot that are concerned
 }

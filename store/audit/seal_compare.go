@@ -14,8 +14,8 @@ import (
 )
 
 // CompareSeals compares everything that was sealed with its digest, without any source, and reports each window that
-// holds something else now, that differed from its source when it was compared, or that is missing between others. step
-// is called with how many windows were compared.
+// holds something else now, that differed from its source when it was compared, or that is missing between others and
+// did not go with a redaction. step is called with how many windows were compared.
 func (s *Stored) CompareSeals(ctx context.Context, step func(done, of int64),
 	found func(findings.Difference) error) error {
 	summary, err := s.db.Queries.VerificationSummary(ctx, s.db.Pool)
@@ -58,7 +58,12 @@ func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at i
 	}
 	d := findings.Difference{Kind: findings.Altered, Relation: "verifications", Row: windowName(stream, w.FromExclusive,
 		w.ToInclusive), Derived: true}
-	if w.FromExclusive > at {
+	redacted, err := s.db.Queries.RedactionWithin(ctx, tx, dbsqlc.RedactionWithinParams{Stream: stream,
+		FromExclusive: at, ToInclusive: w.FromExclusive})
+	if err != nil {
+		return at, false, err
+	}
+	if w.FromExclusive > at && !redacted {
 		gap := findings.Difference{Kind: findings.Missing, Relation: d.Relation, Row: windowName(stream, at, w.FromExclusive),
 			Derived: true}
 		if err := found(gap); err != nil {

@@ -78,20 +78,23 @@ func (s *Stored) windowAgain(ctx context.Context, tx pgx.Tx, stream string, agai
 	return &findings.Window{From: list[0].FromExclusive, To: list[0].ToInclusive, Full: true, Again: true}, nil
 }
 
-// Unsealed returns the first range of the updates or the transaction history that is shown and that no window claims;
-// nil: there is none.
-func (s *Stored) Unsealed(ctx context.Context, stream string) (gap *findings.Window, err error) {
+// Unsealed returns the ranges of what is shown of the updates or the transaction history that no window claims.
+func (s *Stored) Unsealed(ctx context.Context, stream string) (gaps []findings.Window, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		floor, upTo, err := s.shown(ctx, tx, stream)
-		if err == nil {
-			gap, err = s.unsealed(ctx, tx, stream, floor, 0, upTo)
+		for err == nil && floor < upTo {
+			var gap *findings.Window
+			if gap, err = s.unsealed(ctx, tx, stream, floor, 0, upTo); gap == nil {
+				break
+			}
+			gaps, floor = append(gaps, *gap), gap.To
 		}
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look for what of %s is not sealed: %w", stream, err)
 	}
-	return gap, nil
+	return gaps, nil
 }
 
 // shown returns where what is shown of the updates or the transaction history begins, exclusive, and ends.

@@ -23,7 +23,7 @@ func (q *Queries) ExportLock(ctx context.Context, db DBTX, place string) (bool, 
 
 const exportSeals = `-- name: ExportSeals :many
 
-SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at, redacted_at FROM verifications v
+SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at FROM verifications v
 WHERE (v.stream = $1 AND v.from_exclusive < $2 AND v.to_inclusive > $3::bigint
        OR v.stream = 'snapshot' AND $1 = 'updates' AND $3::bigint = 0)
   AND (v.repaired_at IS NULL OR v.repaired_at <= v.verified_at)
@@ -56,7 +56,6 @@ func (q *Queries) ExportSeals(ctx context.Context, db DBTX, arg ExportSealsParam
 			&i.Differences,
 			&i.Digest,
 			&i.RepairedAt,
-			&i.RedactedAt,
 		); err != nil {
 			return nil, err
 		}

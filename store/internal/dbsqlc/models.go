@@ -145,8 +145,6 @@ type Verifications struct {
 	Digest []byte `db:"digest"`
 	// As in ledger.verifications. Later than verified_at: the window will be compared again.
 	RepairedAt pgtype.Timestamptz `db:"repaired_at"`
-	// As in ledger.verifications.
-	RedactedAt pgtype.Timestamptz `db:"redacted_at"`
 }
 
 // The synchronizers on which the participant has a vetting state, with the serial of its last vetting transaction there.

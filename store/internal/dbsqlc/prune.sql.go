@@ -222,10 +222,10 @@ func (q *Queries) PruneRewritten(ctx context.Context, db DBTX, arg PruneRewritte
 const pruneSeals = `-- name: PruneSeals :exec
 WITH gone AS (
     DELETE FROM verifications v WHERE v.stream = 'snapshot' OR v.stream = 'updates' AND v.from_exclusive < $1::bigint
-    RETURNING v.stream, v.from_exclusive, v.to_inclusive, v.verified_at, v.result, v.differences, v.digest, v.repaired_at, v.redacted_at
+    RETURNING v.stream, v.from_exclusive, v.to_inclusive, v.verified_at, v.result, v.differences, v.digest, v.repaired_at
 )
-INSERT INTO pruned_verifications (stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at, redacted_at)
-SELECT g.stream, g.from_exclusive, g.to_inclusive, g.verified_at, g.result, g.differences, g.digest, g.repaired_at, g.redacted_at FROM gone g
+INSERT INTO pruned_verifications (stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at)
+SELECT g.stream, g.from_exclusive, g.to_inclusive, g.verified_at, g.result, g.differences, g.digest, g.repaired_at FROM gone g
 ON CONFLICT DO NOTHING
 `
 

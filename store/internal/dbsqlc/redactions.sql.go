@@ -409,33 +409,6 @@ func (q *Queries) RedactionRecords(ctx context.Context, db DBTX, arg RedactionRe
 	return items, nil
 }
 
-const redactionSeal = `-- name: RedactionSeal :exec
-UPDATE verifications SET digest = $1, redacted_at = clock_timestamp(), repaired_at = $2
-WHERE stream = $3 AND from_exclusive = $4 AND to_inclusive = $5 AND verified_at = $6
-`
-
-type RedactionSealParams struct {
-	Digest        []byte             `db:"digest"`
-	RepairedAt    pgtype.Timestamptz `db:"repaired_at"`
-	Stream        string             `db:"stream"`
-	FromExclusive int64              `db:"from_exclusive"`
-	ToInclusive   int64              `db:"to_inclusive"`
-	VerifiedAt    pgtype.Timestamptz `db:"verified_at"`
-}
-
-// Gives a window the digest of its rows without what was erased, unless it was compared again since. When it was repaired is as before.
-func (q *Queries) RedactionSeal(ctx context.Context, db DBTX, arg RedactionSealParams) error {
-	_, err := db.Exec(ctx, redactionSeal,
-		arg.Digest,
-		arg.RepairedAt,
-		arg.Stream,
-		arg.FromExclusive,
-		arg.ToInclusive,
-		arg.VerifiedAt,
-	)
-	return err
-}
-
 const redactionUnknown = `-- name: RedactionUnknown :many
 SELECT u.ledger_offset, u.ordinal FROM unknown_elements u
 WHERE EXISTS (
@@ -478,6 +451,22 @@ func (q *Queries) RedactionUnknown(ctx context.Context, db DBTX, contractIds []s
 	return items, nil
 }
 
+const redactionUnseal = `-- name: RedactionUnseal :exec
+DELETE FROM verifications v
+WHERE v.stream = $1 AND EXISTS (SELECT FROM unnest($2::bigint[]) p (at) WHERE p.at > v.from_exclusive AND p.at <= v.to_inclusive)
+`
+
+type RedactionUnsealParams struct {
+	Stream string  `db:"stream"`
+	Places []int64 `db:"places"`
+}
+
+// Removes the seals of the windows of a stream that contain one of some places.
+func (q *Queries) RedactionUnseal(ctx context.Context, db DBTX, arg RedactionUnsealParams) error {
+	_, err := db.Exec(ctx, redactionUnseal, arg.Stream, arg.Places)
+	return err
+}
+
 const redactionUpdates = `-- name: RedactionUpdates :many
 SELECT u.ledger_offset FROM updates u
 WHERE u.update_id = $1::text
@@ -505,45 +494,21 @@ func (q *Queries) RedactionUpdates(ctx context.Context, db DBTX, updateID string
 	return items, nil
 }
 
-const redactionWindows = `-- name: RedactionWindows :many
-SELECT v.stream, v.from_exclusive, v.to_inclusive, v.verified_at, v.result, v.differences, v.digest, v.repaired_at, v.redacted_at
-FROM verifications v
-WHERE v.stream = $1 AND EXISTS (SELECT FROM unnest($2::bigint[]) p (at) WHERE p.at > v.from_exclusive AND p.at <= v.to_inclusive)
-ORDER BY v.from_exclusive
+const redactionWithin = `-- name: RedactionWithin :one
+SELECT EXISTS (SELECT FROM rewrites r WHERE r.stream = $1 AND r.reason = 'redacted'
+    AND r.from_exclusive < $2 AND r.to_inclusive > $3)
 `
 
-type RedactionWindowsParams struct {
-	Stream string  `db:"stream"`
-	Places []int64 `db:"places"`
+type RedactionWithinParams struct {
+	Stream        string `db:"stream"`
+	ToInclusive   int64  `db:"to_inclusive"`
+	FromExclusive int64  `db:"from_exclusive"`
 }
 
-// The sealed windows of a stream that contain one of some places.
-func (q *Queries) RedactionWindows(ctx context.Context, db DBTX, arg RedactionWindowsParams) ([]Verifications, error) {
-	rows, err := db.Query(ctx, redactionWindows, arg.Stream, arg.Places)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Verifications
-	for rows.Next() {
-		var i Verifications
-		if err := rows.Scan(
-			&i.Stream,
-			&i.FromExclusive,
-			&i.ToInclusive,
-			&i.VerifiedAt,
-			&i.Result,
-			&i.Differences,
-			&i.Digest,
-			&i.RepairedAt,
-			&i.RedactedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+// Whether something was erased in a range, whose seals went then.
+func (q *Queries) RedactionWithin(ctx context.Context, db DBTX, arg RedactionWithinParams) (bool, error) {
+	row := db.QueryRow(ctx, redactionWithin, arg.Stream, arg.ToInclusive, arg.FromExclusive)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
 }

@@ -71,7 +71,7 @@ func (q *Queries) VerificationClock(ctx context.Context, db DBTX, arg Verificati
 }
 
 const verificationFrom = `-- name: VerificationFrom :many
-SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at, redacted_at FROM verifications
+SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at FROM verifications
 WHERE stream = $1 AND from_exclusive >= $2 ORDER BY from_exclusive LIMIT 1
 `
 
@@ -99,7 +99,6 @@ func (q *Queries) VerificationFrom(ctx context.Context, db DBTX, arg Verificatio
 			&i.Differences,
 			&i.Digest,
 			&i.RepairedAt,
-			&i.RedactedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -236,7 +235,7 @@ func (q *Queries) VerificationUpdatesEnd(ctx context.Context, db DBTX, arg Verif
 }
 
 const verificationsOverlapping = `-- name: VerificationsOverlapping :many
-SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at, redacted_at FROM verifications
+SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at FROM verifications
 WHERE stream = $1 AND from_exclusive < $2 AND to_inclusive > $3 ORDER BY from_exclusive
 `
 
@@ -265,7 +264,6 @@ func (q *Queries) VerificationsOverlapping(ctx context.Context, db DBTX, arg Ver
 			&i.Differences,
 			&i.Digest,
 			&i.RepairedAt,
-			&i.RedactedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -310,7 +308,7 @@ func (q *Queries) VerificationsRepaired(ctx context.Context, db DBTX, arg Verifi
 }
 
 const verificationsWithin = `-- name: VerificationsWithin :many
-SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at, redacted_at FROM verifications
+SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at FROM verifications
 WHERE stream = $1 AND from_exclusive >= $2 AND to_inclusive <= $3 ORDER BY from_exclusive
 `
 
@@ -339,7 +337,6 @@ func (q *Queries) VerificationsWithin(ctx context.Context, db DBTX, arg Verifica
 			&i.Differences,
 			&i.Digest,
 			&i.RepairedAt,
-			&i.RedactedAt,
 		); err != nil {
 			return nil, err
 		}
