@@ -28,25 +28,8 @@ func (v *view) payloadElsewhere(number int32) record {
 	case templateSetupProposal:
 		return record{"dso": v.parties[v.dso], "user": owner, "validator": owner, "createdAt": instant(created),
 			"preapprovalExpiresAt": instant(created + 90*day)}
-	case templateOpenRound:
-		r := v.roundPayload(c)
-		r["opensAt"], r["targetClosesAt"] = instant(opensAt(created)), instant(opensAt(created)+2*roundMicros)
-		r["issuingFor"], r["transferConfigUsd"] = duration(c.amount*roundMicros),
-			record{"holdingFee": record{"rate": figure(unit / 100)}}
-		return r
-	case templateSummarizingRound:
-		return v.roundPayload(c)
-	case templateIssuingRound, templateClosedRound:
-		r := record{
-			"dso": v.parties[v.dso], "round": record{"number": strconv.FormatInt(c.amount, 10)},
-			"issuancePerValidatorRewardCoupon":   figure(unit / 5),
-			"issuancePerFeaturedAppRewardCoupon": figure(100 * unit), "issuancePerUnfeaturedAppRewardCoupon": figure(unit / 2),
-			"issuancePerSvRewardCoupon": figure(unit / 3), "optIssuancePerValidatorFaucetCoupon": figure(570 * unit),
-		}
-		if c.kind/2 == templateIssuingRound {
-			r["opensAt"], r["targetClosesAt"] = instant(opensAt(created)), instant(opensAt(created)+2*roundMicros)
-		}
-		return r
+	case templateOpenRound, templateSummarizingRound, templateIssuingRound, templateClosedRound:
+		return v.roundElsewhere(c)
 	case templateTransferCommand:
 		return record{
 			"dso": v.parties[v.dso], "sender": owner, "receiver": v.parties[c.parties[2]], "delegate": v.parties[c.parties[2]],
@@ -80,6 +63,31 @@ func (v *view) payloadElsewhere(number int32) record {
 	default:
 		return v.coupon(c)
 	}
+}
+
+// roundElsewhere returns the payload of a mining round.
+func (v *view) roundElsewhere(c *contract) record {
+	created := v.updates[c.created].effective()
+	var r record
+	switch c.kind / 2 {
+	case templateOpenRound:
+		r = v.roundPayload(c)
+		r["issuingFor"], r["transferConfigUsd"] = duration(c.amount*roundMicros),
+			record{"holdingFee": record{"rate": figure(unit / 100)}}
+	case templateSummarizingRound:
+		return v.roundPayload(c)
+	default:
+		r = record{
+			"dso": v.parties[v.dso], "round": record{"number": strconv.FormatInt(c.amount, 10)},
+			"issuancePerValidatorRewardCoupon":   figure(unit / 5),
+			"issuancePerFeaturedAppRewardCoupon": figure(100 * unit), "issuancePerUnfeaturedAppRewardCoupon": figure(unit / 2),
+			"issuancePerSvRewardCoupon": figure(unit / 3), "optIssuancePerValidatorFaucetCoupon": figure(570 * unit),
+		}
+	}
+	if c.kind/2 != templateClosedRound {
+		r["opensAt"], r["targetClosesAt"] = instant(opensAt(created)), instant(opensAt(created)+2*roundMicros)
+	}
+	return r
 }
 
 // coupons are the templates of coupons: whom they name as the one who is rewarded, and as what a transfer takes them.

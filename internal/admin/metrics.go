@@ -95,91 +95,98 @@ func (m *Metrics) OfNetwork() *Metrics {
 	return n
 }
 
+// factory makes metrics with the namespace of all.
+type factory struct{ promauto.Factory }
+
+func (f factory) gauge(name, help string) prometheus.Gauge {
+	return f.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
+}
+
+func (f factory) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return f.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}
+
+func (f factory) counter(name, help string) prometheus.Counter {
+	return f.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
+}
+
+func (f factory) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return f.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}
+
+func (f factory) histograms(name, help string, labels ...string) *prometheus.HistogramVec {
+	buckets := prometheus.ExponentialBuckets(0.001, 2.5, 12)
+	return f.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
+}
+
 // newMetrics registers what each ledger has with ofLedger, and what there is once in a process with ofProcess; nil:
 // with nobody.
 func newMetrics(registry *prometheus.Registry, ofLedger, ofProcess prometheus.Registerer) *Metrics {
-	every, once := promauto.With(ofLedger), promauto.With(ofProcess)
-	gauge := func(to promauto.Factory, name, help string) prometheus.Gauge {
-		return to.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
-	}
-	gauges := func(to promauto.Factory, name, help string, labels ...string) *prometheus.GaugeVec {
-		return to.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
-	}
-	counter := func(to promauto.Factory, name, help string) prometheus.Counter {
-		return to.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
-	}
-	counters := func(to promauto.Factory, name, help string, labels ...string) *prometheus.CounterVec {
-		return to.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
-	}
-	histograms := func(to promauto.Factory, name, help string, labels ...string) *prometheus.HistogramVec {
-		buckets := prometheus.ExponentialBuckets(0.001, 2.5, 12)
-		return to.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets},
-			labels)
-	}
+	every, once := factory{promauto.With(ofLedger)}, factory{promauto.With(ofProcess)}
 	m := &Metrics{
 		registry: registry,
 		gathered: prometheus.Gatherers{registry},
-		build: gauges(once, "build_info", "1, with what this process was built from.", "version", "commit",
+		build: once.gauges("build_info", "1, with what this process was built from.", "version", "commit",
 			"schema_version", "go_version"),
-		watermark: gauge(every, "watermark_offset", "Offset up to which everything is stored and visible."),
-		frontier:  gauge(every, "frontier_offset", "Offset up to which everything is fetched and stored."),
-		ledgerEnd: gauge(every, "ledger_end_offset", "The ledger's end as last requested; NaN: not yet."),
+		watermark: every.gauge("watermark_offset", "Offset up to which everything is stored and visible."),
+		frontier:  every.gauge("frontier_offset", "Offset up to which everything is fetched and stored."),
+		ledgerEnd: every.gauge("ledger_end_offset", "The ledger's end as last requested; NaN: not yet."),
 		lags:      map[string]*lag{streamUpdates: {}, streamTransactions: {}},
-		leading:   gauges(every, "leading", "1 while this process writes the stream, 0 while it does not.", "stream"),
-		epochs: gauges(every, "epoch", "Epoch of the term in which this process last led the stream; a later "+
+		leading:   every.gauges("leading", "1 while this process writes the stream, 0 while it does not.", "stream"),
+		epochs: every.gauges("epoch", "Epoch of the term in which this process last led the stream; a later "+
 			"leader has a greater one.", "stream"),
-		states: gauges(every, "stream_state", "1 for the state of the stream in this process, 0 for the others: "+
+		states: every.gauges("stream_state", "1 for the state of the stream in this process, 0 for the others: "+
 			"leads, stands_by, waits, failed.", "stream", "state"),
-		queue:   gauge(every, "queue_bytes", "JSON of updates that is fetched and not written yet."),
-		updates: counter(every, "updates_total", "Updates committed by this process."),
-		rows:    counters(every, "rows_total", "Rows committed by this process.", "relation"),
-		phases: histograms(every, "batch_phase_duration_seconds", "Duration of the phases of a batch: copy, "+
+		queue:   every.gauge("queue_bytes", "JSON of updates that is fetched and not written yet."),
+		updates: every.counter("updates_total", "Updates committed by this process."),
+		rows:    every.counters("rows_total", "Rows committed by this process.", "relation"),
+		phases: every.histograms("batch_phase_duration_seconds", "Duration of the phases of a batch: copy, "+
 			"project, commit.", "phase"),
-		requests: counters(once, "requests_total",
+		requests: once.counters("requests_total",
 			"Requests to the participant and the Scan service; status 0 is no answer.", "operation", "status"),
-		notJSON: counters(once, "not_json_answers_total", "Answers with status 200 from the participant and the "+
+		notJSON: once.counters("not_json_answers_total", "Answers with status 200 from the participant and the "+
 			"Scan service that are not JSON.", "operation"),
-		hosting: counters(once, "hosting_changes_total", "Topology events that name this participant: a party was "+
+		hosting: once.counters("hosting_changes_total", "Topology events that name this participant: a party was "+
 			"added to it, changed its permission, was revoked, or is being onboarded.", "kind"),
-		duration: histograms(once, "request_duration_seconds", "Duration of requests to the participant and the "+
+		duration: once.histograms("request_duration_seconds", "Duration of requests to the participant and the "+
 			"Scan service, idle waiting included.", "operation"),
-		decoding: histograms(once, "decode_duration_seconds",
+		decoding: once.histograms("decode_duration_seconds",
 			"Duration of decoding the updates, or records, of an answer.", "operation"),
-		received: counters(once, "received_bytes_total", "JSON received from the participant and the Scan service.",
+		received: once.counters("received_bytes_total", "JSON received from the participant and the Scan service.",
 			"operation"),
-		passed: counters(once, "scan_passed_over_total", "Times that one of several Scan services was passed "+
+		passed: once.counters("scan_passed_over_total", "Times that one of several Scan services was passed "+
 			"over: failed, disagrees.", "scan", "reason"),
-		retries:     counters(every, "retries_total", "Retries of a stream after an error.", "stream", "reason"),
-		taskRetries: counters(every, "task_retries_total", "Retries of a background task after an error.", "task"),
-		lookups: counters(once, "lookups_total",
+		retries:     every.counters("retries_total", "Retries of a stream after an error.", "stream", "reason"),
+		taskRetries: every.counters("task_retries_total", "Retries of a background task after an error.", "task"),
+		lookups: once.counters("lookups_total",
 			"Contracts that were looked up and stored: found, not_found, unusable.", "outcome"),
-		packageTypes: counters(once, "package_types_total",
+		packageTypes: once.counters("package_types_total",
 			"Packages whose types were asked for: stored, unreadable, missing.", "outcome"),
-		packagesRead: gauge(once, "packages_read_timestamp_seconds", "When the vetted packages were last read, in Unix "+
+		packagesRead: once.gauge("packages_read_timestamp_seconds", "When the vetted packages were last read, in Unix "+
 			"time; 0: not by this process."),
-		packageChanges: counter(once, "package_changes_total", "Changes of vetted packages that this process saw."),
-		failing: gauges(every, "task_failing", "1 while a background task fails, or there is no transaction "+
+		packageChanges: once.counter("package_changes_total", "Changes of vetted packages that this process saw."),
+		failing: every.gauges("task_failing", "1 while a background task fails, or there is no transaction "+
 			"history to read, 0 while it works.", "task"),
-		historyRecords: counter(every, "transaction_history_records_total", "Records of the transaction history "+
+		historyRecords: every.counter("transaction_history_records_total", "Records of the transaction history "+
 			"committed by this process."),
-		historySeq: gauge(every, "transaction_history_seq", "The number of the newest record of the transaction "+
+		historySeq: every.gauge("transaction_history_seq", "The number of the newest record of the transaction "+
 			"history that was read."),
-		historyNewest: gauge(every, "transaction_history_newest_timestamp_seconds", "Latest date of the stored records "+
+		historyNewest: every.gauge("transaction_history_newest_timestamp_seconds", "Latest date of the stored records "+
 			"of the transaction history that this process has read, in Unix time; 0: none."),
-		historyCurrent: gauge(every, "transaction_history_current_timestamp_seconds", "When everything in the Scan "+
+		historyCurrent: every.gauge("transaction_history_current_timestamp_seconds", "When everything in the Scan "+
 			"service was last found to be stored, in Unix time; 0: not by this process."),
-		historyRereading: gauge(every, "transaction_history_rereading", "1 while the transaction history is read again "+
+		historyRereading: every.gauge("transaction_history_rereading", "1 while the transaction history is read again "+
 			"from its beginning, else 0."),
-		derived: gauge(every, "derived_offset", "Offset of a network up to which the records that follow from its "+
+		derived: every.gauge("derived_offset", "Offset of a network up to which the records that follow from its "+
 			"updates are stored; 0: not by this process."),
-		tablesBytes: gauge(every, "tables_bytes", "What the tables and their indexes take on disk; 0: not measured yet."),
-		partitions:  gauge(every, "partitions", "Partitions of the tables of events."),
-		sealed: counters(every, "sealed_windows_total", "Windows that were compared with their source again and "+
+		tablesBytes: every.gauge("tables_bytes", "What the tables and their indexes take on disk; 0: not measured yet."),
+		partitions:  every.gauge("partitions", "Partitions of the tables of events."),
+		sealed: every.counters("sealed_windows_total", "Windows that were compared with their source again and "+
 			"sealed: equal, different, not_shown, pruned.", "stream", "result"),
-		differences: counters(every, "differences_total", "Differences from the source in sealed windows.", "stream"),
-		verifiedOffset: gauge(every, "verified_offset", "Offset up to which everything was compared with the participant "+
+		differences: every.counters("differences_total", "Differences from the source in sealed windows.", "stream"),
+		verifiedOffset: every.gauge("verified_offset", "Offset up to which everything was compared with the participant "+
 			"again, and was equal."),
-		verifiedSeq: gauge(every, "verified_seq", "Record of the transaction history up to which everything was compared "+
+		verifiedSeq: every.gauge("verified_seq", "Record of the transaction history up to which everything was compared "+
 			"with its service again, and was equal."),
 	}
 	m.beginWithZero()
