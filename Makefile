@@ -26,35 +26,55 @@ COMMANDS := indexer backfill sandbox
 IMAGE := ledgerindexer
 
 .DEFAULT_GOAL := help
-.PHONY: help test thorough bench bench-sql fuzz torture demo docs lint vulnerabilities fmt sqlc sqlc-diff build image fixture release tools readers clean
+.PHONY: help test bench bench-sql fuzz torture demo docs lint vulnerabilities fmt sqlc sqlc-diff build image fixture release tools readers clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# The race detector needs cgo and a C compiler. RACE=on insists on it. With it a tenth of the random inputs are tried, garbage
-# is collected less often, which saves a tenth of the time, and no program waits a second at its end for what still runs, as goleak
-# finds that. Many tests wait, for a lock to be given up or for a server to come back: more of them run at a time than there are processors.
-# Each package is tested by a command of its own: one command for all prints none before those in front of it. The longest come first.
-test: ## run the tests with the race detector, against a PostgreSQL that is found or started (ARGS: flags for go test)
+# Every test runs once. The race detector makes tests take five to ten times as long and finds nothing in one goroutine: it is on where goroutines meet.
+# All tests of these packages, because
+#   ingest                        pages, batches, look-ups and tasks are handed on between goroutines
+#   participant, scan             one client is asked by many at a time, and several services at once
+#   internal/jsonhttp, access     all who ask share connections, a rate and a token
+#   internal/admin, status, statuspage, check   something is shown while others write it
+#   internal/config, terminal, tracing          settings change, a bar moves and a trace ends while programs run
+#   store/internal/leadership, names, session   leads are lost meanwhile, and two number the same names
+RACED := ingest participant scan internal/jsonhttp internal/access internal/admin internal/status internal/statuspage internal/check \
+	internal/config internal/terminal internal/tracing store/internal/leadership store/internal/names store/internal/session
+# But for these of ingest, which try a long list of rates and histories in virtual time.
+NOT_RACED := TestLatency.* TestTheHistoryIsStoredExactlyOnceWhateverHappens
+# In the store and in the programs most tests ask a database one question after the other. Those with such names are of writers that meet, and of
+# daemons that take over from each other, are stopped or cut off, run until they are current, or have commands run beside them.
+# TestRacedTests (internal/brief) sees that each name is of a test, and that none of those that run with the race detector tries less with it.
+RACED_IN_STORE := TestLeadership.* TestWriters.* TestPartitionsOfTwoLeaders TestPartitionsAttachBeside.* TestMigrateAtOnce \
+	TestMigrateWhileTheSchemaIsBeingMade TestCommitOutcomeUnknownIsReadAgain TestPartyListsAreNumberedOnce TestListsAreRememberedWhenTheyAreCommitted \
+	TestNothingIsRememberedOfCommitsThatTheDatabaseLost TestReadersAndTheLeaderGoOnWhileOneIsPruned TestFieldIndexesWhileALeaderWrites TestPoolerTakeover
+RACED_IN_APP := TestTheOtherDaemonTakesOver TestStandbyTakesOver TestDaemonsThatLoseTheirSessions TestADaemonStandsDownForANewerVersion \
+	TestPostgresGoesAwayAndComesBack TestParticipantGoesAwayAndComesBack TestAnotherParticipantWhileRunning TestAStreamThatIsCuredGoesOn \
+	TestAJobFinishesItsTasks TestAJobThatIsStopped TestUntilCurrentWithAStreamThatFails TestTheProcessEndsWhenNoStreamCanGoOn \
+	TestALedgerAndItsNetworkInOneDatabase TestANodeThatLagsBehindWhatIsStoredAhead TestMaxRequestsBoundsEverything \
+	TestTheDaemonRetainsSoMuch TestTheDaemonGoesOnBesideRedacting TestResetBesideAWriter TestARepairOfTheDictionariesBesideTheDaemon \
+	TestDifferencesAreSealed TestTypedViewsAreChangedConcurrently TestProgressIsRecorded TestProfilesOfTheDaemon TestTheStatusPage TestABatchIsATrace
+
+empty :=
+any = ^($(subst $(empty) ,|,$(strip $(1))))$$
+
+# Each package is tested by a command of its own, as many at a time as there are processors, those with the most tests first: one command for all prints
+# none before those in front of it. Many tests wait, for a lock to be given up or for a server to come back, so that four of a package run at a time.
+# The race detector needs cgo and a C compiler. RACE=on insists on it. With it a fifth of the random inputs are tried, and no program waits a second at
+# its end for what still runs, as goleak finds that. Garbage is collected less often, which saves a tenth of the time.
+test: ## run the tests, with the race detector where goroutines meet, against a PostgreSQL that is found or started (ARGS: flags for go test)
 	@race=; \
-	if [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null; then \
-		race=-race; export RAPID_CHECKS=$${RAPID_CHECKS:-10} GOGC=$${GOGC:-300} GORACE=$${GORACE:-atexit_sleep_ms=0}; \
+	if [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null; then race=-race; \
 	elif [ "$(RACE)" = on ]; then echo "no C compiler ($$(go env CC)) or CGO_ENABLED=0: the race detector can't be built" >&2; exit 1; \
 	else echo "without -race: no C compiler ($$(go env CC)) or CGO_ENABLED=0"; fi; \
-	go build $$race ./... && \
-	packages=$$(go list -f '{{with or .TestGoFiles .XTestGoFiles}}{{len .}} {{$$.ImportPath}}{{end}}' ./...) || exit; \
-	echo "$$packages" | sort -rn | cut -d ' ' -f 2 | (set -x; xargs -P "$$(getconf _NPROCESSORS_ONLN)" -n 1 \
-		go test $$race -shuffle=on -parallel=4 -timeout=30m $(ARGS))
-
-# They are the tests that name internal/brief (slow, where brief is something else) or check random inputs. As many packages are tested at a time as there are processors:
-# most of these tests are of one goroutine. Packages with the most tests come first: those that take long must not be last.
-thorough: ## run in full, without the race detector, the tests that are left out or try less with it (ARGS: flags for go test)
-	@names=$$(awk 'FNR == 1 { name = "" } /^func / { name = /^func Test/ ? $$2 : ""; sub(/\(.*/, "", name) } \
-		/(brief|slow)\.(Run|Skip|Sample|Once)\(|rapid\.Check\(/ { if (name == "") { print FILENAME ": a test that tries fewer inputs must do so itself" >"/dev/stderr"; exit 1 } \
-			folder = FILENAME; sub(/\/[^\/]*$$/, "", folder); if (!seen[folder, name]++) { tests[folder] = tests[folder] "|" name; number[folder]++ } } \
-		END { for (folder in tests) print number[folder], folder, substr(tests[folder], 2) }' $$(grep -rlE --include='*_test.go' '(brief|slow)\.|rapid\.Check' .)) || exit 1; \
-	echo "$$names" | sort -rn | cut -d ' ' -f 2- | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -L 1 \
-		sh -c 'GOGC=$${GOGC:-300} exec go test -count=1 -parallel=4 -timeout=30m $(ARGS) -run "^($$1)\$$" "$$0" </dev/null'
+	listed() { go list -f '{{with or .TestGoFiles .XTestGoFiles}}{{len .}} {{$$.Dir}}{{end}}' "$$@"; }; \
+	go build ./... && go build $$race ./internal/app && all=$$(listed ./...) && raced=$$(listed $(RACED:%=./%)) || exit; \
+	{ echo "$$all" | grep -vxF "$$raced" | sed 's#/internal/app$$#& -skip=$(call any,$(RACED_IN_APP))#; s#/store$$#& -skip=$(call any,$(RACED_IN_STORE))#'; \
+		echo "$$raced" | sed 's#$$# '"$$race"' -skip=$(call any,$(NOT_RACED))#'; echo "20 ./ingest -run=$(call any,$(NOT_RACED))"; \
+		echo "30 ./internal/app $$race -run=$(call any,$(RACED_IN_APP))"; echo "30 ./store $$race -run=$(call any,$(RACED_IN_STORE))"; } | \
+	sort -rn | awk -v args="$(ARGS)" '{ sub(/^[0-9]+ /, ""); print (/ -race/ ? "RAPID_CHECKS=20 " : ""), "go test -shuffle=on -parallel=4 -timeout=30m", $$0, args }' | \
+	(export GOGC=$${GOGC:-300} GORACE=$${GORACE:-atexit_sleep_ms=0}; set -x; xargs -P "$$(getconf _NPROCESSORS_ONLN)" -L 1 env)
 
 # What a target finds becomes a file in its package's testdata/fuzz, which every test run tries again from then on.
 # Inputs that reach something new are made smaller 100 times at most, which would take most of a short run otherwise.

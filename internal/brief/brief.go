@@ -1,6 +1,6 @@
-// Package brief lets tests try fewer inputs, and fewer rows of tables, in slow runs: with the race detector, which
-// makes everything five to ten times slower and finds nothing new in another input of the same goroutines, and with
-// -short. `make thorough` tries all of them.
+// Package brief lets tests try fewer inputs, and fewer rows of tables, in slow runs: with -short, and with the race
+// detector, which makes everything five to ten times slower and finds nothing new in another input of the same
+// goroutines. `make test` runs such tests without it, in full.
 package brief
 
 import (
@@ -16,7 +16,7 @@ func Run() bool { return Race || testing.Short() }
 func Skip(t testing.TB) {
 	t.Helper()
 	if Run() {
-		t.Skip("left out with -short and with the race detector: `make thorough` runs it")
+		t.Skip("left out with -short and with the race detector: `make test` runs it without")
 	}
 }
 
@@ -25,7 +25,7 @@ func Skip(t testing.TB) {
 func Once(t testing.TB) {
 	t.Helper()
 	if Race {
-		t.Skip("left out with the race detector, since other tests run the same goroutines: `make thorough` runs it")
+		t.Skip("left out with the race detector, since other tests run the same goroutines: `make test` runs it without")
 	}
 }
 
@@ -44,8 +44,8 @@ func Long(t testing.TB, why string) {
 func Sample(t testing.TB) {
 	t.Helper()
 	if Run() && rows.next(path.Dir(t.Name()))%20 > 0 {
-		t.Skip("left out with -short and with the race detector, as nineteen of twenty rows of a table are: `make " +
-			"thorough` runs all")
+		t.Skip("left out with -short and with the race detector, as nineteen of twenty rows of a table are: `make test` " +
+			"runs all without")
 	}
 }
 
