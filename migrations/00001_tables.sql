@@ -249,8 +249,10 @@ CREATE TABLE updates (
     external_transaction_hash bytea,
     transaction_hash          bytea,
     extra                     jsonb,
+    exact                     jsonb,
     PRIMARY KEY (ledger_offset)
 ) PARTITION BY RANGE (ledger_offset);
+CREATE INDEX updates_exact ON updates (ledger_offset) WHERE exact IS NOT NULL;
 CREATE INDEX updates_update_id ON updates USING hash (update_id);
 CREATE INDEX updates_record_time ON updates USING brin (record_time, (ledger_offset + 0)) WITH (pages_per_range = 16); -- for ledger.offset_at
 
@@ -273,8 +275,10 @@ CREATE TABLE created (
     contract_key_hash   bytea,
     created_event_blob  bytea,
     extra               jsonb,
+    exact               jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
+CREATE INDEX created_exact ON created (ledger_offset) WHERE exact IS NOT NULL;
 CREATE INDEX created_contract_id ON created USING hash (contract_id);
 CREATE INDEX created_record_time ON created USING brin (record_time);
 
@@ -288,8 +292,10 @@ CREATE TABLE archived (
     contract_id            text    NOT NULL,
     implemented_interfaces text[],
     extra                  jsonb,
+    exact                  jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
+CREATE INDEX archived_exact ON archived (ledger_offset) WHERE exact IS NOT NULL;
 CREATE INDEX archived_contract_id ON archived USING hash (contract_id);
 CREATE INDEX archived_record_time ON archived USING brin (record_time);
 
@@ -311,8 +317,10 @@ CREATE TABLE exercised (
     exercise_result         jsonb,
     implemented_interfaces  text[],
     extra                   jsonb,
+    exact                   jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
+CREATE INDEX exercised_exact ON exercised (ledger_offset) WHERE exact IS NOT NULL;
 CREATE INDEX exercised_contract_id ON exercised (contract_id);
 CREATE INDEX exercised_record_time ON exercised USING brin (record_time);
 
@@ -331,8 +339,10 @@ CREATE TABLE interface_views (
     status_details            jsonb,
     implementation_package_id text,
     extra                     jsonb,
+    exact                     jsonb,
     PRIMARY KEY (ledger_offset, node_id, ordinal)
 ) PARTITION BY RANGE (ledger_offset);
+CREATE INDEX interface_views_exact ON interface_views (ledger_offset) WHERE exact IS NOT NULL;
 CREATE INDEX interface_views_record_time ON interface_views USING brin (record_time);
 
 CREATE TABLE reassignments (
@@ -351,8 +361,10 @@ CREATE TABLE reassignments (
     reassignment_id        text    NOT NULL,
     submitter              text,
     extra                  jsonb,
+    exact                  jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
+CREATE INDEX reassignments_exact ON reassignments (ledger_offset) WHERE exact IS NOT NULL;
 CREATE INDEX reassignments_contract_id ON reassignments USING hash (contract_id);
 CREATE INDEX reassignments_record_time ON reassignments USING brin (record_time);
 
@@ -366,8 +378,10 @@ CREATE TABLE topology_events (
     participant_id   text,
     permission       text,
     extra            jsonb,
+    exact            jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
+CREATE INDEX topology_events_exact ON topology_events (ledger_offset) WHERE exact IS NOT NULL;
 CREATE INDEX topology_events_record_time ON topology_events USING brin (record_time);
 CREATE INDEX topology_events_party ON topology_events USING hash (party_id);
 
@@ -393,19 +407,9 @@ CREATE TABLE unknown_elements (
     synchronizer_ref integer,
     record_time      timestamptz,
     raw              jsonb,
+    exact            jsonb,
     PRIMARY KEY (ledger_offset, ordinal)
 );
-
--- The bytes of values that their own column cannot hold as sent, one table per owner.
-CREATE TABLE exact_payloads (
-    ledger_offset bigint NOT NULL,
-    node_id       integer,
-    interface_id  text,
-    seq           bigint,
-    field         text   NOT NULL,
-    exact         bytea  NOT NULL
-);
-CREATE INDEX exact_payloads_place ON exact_payloads (ledger_offset, node_id);
 
 CREATE TABLE offset_checkpoints (
     ledger_offset    bigint  NOT NULL,
@@ -413,31 +417,10 @@ CREATE TABLE offset_checkpoints (
     record_time      timestamptz NOT NULL,
     ordinal          integer NOT NULL, -- index in the checkpoint's list, by which extra refers to it
     extra            jsonb,
+    exact            jsonb,
     PRIMARY KEY (ledger_offset, synchronizer_ref)
 );
-
-CREATE TABLE checkpoint_exact_payloads (
-    ledger_offset bigint NOT NULL,
-    field         text   NOT NULL,
-    exact         bytea  NOT NULL
-);
-CREATE INDEX checkpoint_exact_payloads_place ON checkpoint_exact_payloads (ledger_offset);
-
--- The same for contracts that were looked up, and for records of the transaction history.
-CREATE TABLE lookup_exact_payloads (
-    ledger_offset bigint  NOT NULL,
-    node_id       integer NOT NULL,
-    field         text    NOT NULL,
-    exact         bytea   NOT NULL
-);
-CREATE INDEX lookup_exact_payloads_place ON lookup_exact_payloads (ledger_offset, node_id);
-
-CREATE TABLE record_exact_payloads (
-    seq   bigint NOT NULL,
-    field text   NOT NULL,
-    exact bytea  NOT NULL
-);
-CREATE INDEX record_exact_payloads_place ON record_exact_payloads (seq);
+CREATE INDEX offset_checkpoints_exact ON offset_checkpoints (ledger_offset) WHERE exact IS NOT NULL;
 
 -- Carried rows: read from a snapshot. They belong to no covered range -------------------------------------------
 -- Two snapshots may hold the same event while one of them waits. snapshot_offset comes last in the keys: rows are looked up by event.
@@ -463,8 +446,10 @@ CREATE TABLE carried_created (
     extra                jsonb,
     entry_extra          jsonb,
     stakeholders_ref     integer,
+    exact                jsonb,
     PRIMARY KEY (ledger_offset, node_id, snapshot_offset)
 );
+CREATE INDEX carried_created_exact ON carried_created (ledger_offset) WHERE exact IS NOT NULL;
 CREATE INDEX carried_created_contract_id ON carried_created USING hash (contract_id);
 -- Whether anything has moved is asked often, and mostly nothing has.
 CREATE INDEX carried_created_moved ON carried_created (ledger_offset) WHERE reassignment_counter > 0;
@@ -484,8 +469,10 @@ CREATE TABLE carried_interface_views (
     implementation_package_id text,
     extra                     jsonb,
     seen_by_ref               integer,
+    exact                     jsonb,
     PRIMARY KEY (ledger_offset, node_id, ordinal, snapshot_offset)
 );
+CREATE INDEX carried_interface_views_exact ON carried_interface_views (ledger_offset) WHERE exact IS NOT NULL;
 
 CREATE TABLE carried_reassignments (
     ledger_offset          bigint  NOT NULL,
@@ -507,6 +494,7 @@ CREATE TABLE carried_reassignments (
     created_node_id        integer NOT NULL,
     extra                  jsonb,
     entry_extra            jsonb,
+    exact                  jsonb,
     PRIMARY KEY (ledger_offset, node_id, snapshot_offset)
 );
 CREATE INDEX carried_reassignments_contract_id ON carried_reassignments USING hash (contract_id);
@@ -518,26 +506,9 @@ CREATE TABLE carried_unknown_elements (
     raw           jsonb,
     workflow_id   text,
     entry_extra   jsonb,
+    exact         jsonb,
     PRIMARY KEY (ledger_offset, ordinal)
 );
-
-CREATE TABLE carried_exact_payloads (
-    ledger_offset   bigint NOT NULL,
-    node_id         integer,
-    interface_id    text,
-    seq             bigint,
-    snapshot_offset bigint NOT NULL,
-    field           text   NOT NULL,
-    exact           bytea  NOT NULL
-);
-CREATE INDEX carried_exact_payloads_place ON carried_exact_payloads (ledger_offset, node_id);
-
--- No columns identify their rows. With a publication of all tables PostgreSQL refuses to remove rows of a table that has no identity.
-ALTER TABLE exact_payloads REPLICA IDENTITY FULL;
-ALTER TABLE checkpoint_exact_payloads REPLICA IDENTITY FULL;
-ALTER TABLE lookup_exact_payloads REPLICA IDENTITY FULL;
-ALTER TABLE record_exact_payloads REPLICA IDENTITY FULL;
-ALTER TABLE carried_exact_payloads REPLICA IDENTITY FULL;
 
 -- The carried rows that are shown: all but those of the waiting snapshot. For statements that look up, change or remove a few rows; the
 -- analysts' views have the same condition in another form (see 00003_views.sql).
@@ -553,9 +524,6 @@ WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors 
 CREATE VIEW shown_unknown_elements AS
 SELECT c.* FROM carried_unknown_elements c
 WHERE c.ledger_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
-CREATE VIEW shown_exact_payloads AS
-SELECT c.* FROM carried_exact_payloads c
-WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
 
 -- Projections: derived from facts and carried rows, in offset order, in the transaction that moves the watermark -
 

@@ -217,11 +217,6 @@ COMMENT ON TABLE reassignments IS 'Facts: assigned and unassigned events. Shown,
 COMMENT ON TABLE topology_events IS 'Facts: topology events. Shown as ledger.topology_events.';
 COMMENT ON TABLE unknown_elements IS 'Elements of an unknown kind, raw, of covered updates. Shown as ledger.unknown_updates.';
 COMMENT ON TABLE carried_unknown_elements IS 'Elements of an unknown kind, raw, of the snapshot at ledger_offset. Shown as ledger.unknown_updates.';
-COMMENT ON TABLE exact_payloads IS 'The bytes of values of updates and their events that their own column cannot hold as sent. Shown as ledger.exact_payloads.';
-COMMENT ON TABLE carried_exact_payloads IS 'Like exact_payloads, for carried rows.';
-COMMENT ON TABLE checkpoint_exact_payloads IS 'Like exact_payloads, for offset checkpoints.';
-COMMENT ON TABLE lookup_exact_payloads IS 'Like exact_payloads, for contracts that were looked up.';
-COMMENT ON TABLE record_exact_payloads IS 'Like exact_payloads, for records of the transaction history.';
 COMMENT ON TABLE offset_checkpoints IS 'The server''s hints about record times, the latest per offset and synchronizer. Not part of the coverage.';
 COMMENT ON TABLE carried_created IS 'Carried rows: creation events from the snapshot at snapshot_offset. They belong to no covered range. shown_created and the other shown_ views leave out those of the waiting snapshot (floors.waiting_snapshot).';
 COMMENT ON TABLE carried_interface_views IS 'Carried rows: interface views of carried_created.';

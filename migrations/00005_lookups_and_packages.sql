@@ -19,10 +19,12 @@ CREATE TABLE lookups (
     signatories       text[],
     observers         text[],
     witness_parties   text[],
+    exact             jsonb,
     PRIMARY KEY (ledger_offset, node_id),
     -- Each contract is looked up once. A unique btree would refuse a very long id, and with it the whole batch.
     CONSTRAINT lookups_once EXCLUDE USING hash (contract_id WITH =)
 );
+CREATE INDEX lookups_exact ON lookups (ledger_offset) WHERE exact IS NOT NULL;
 CREATE INDEX lookups_wanted ON lookups (ledger_offset, node_id) WHERE status = 'wanted';
 COMMENT ON TABLE lookups IS 'Contracts that were archived or exercised and whose creation was never seen. Those with the status wanted wait for their look-up. The others are shown as ledger.looked_up_contracts and are not looked up again.';
 
@@ -90,7 +92,7 @@ WITH events AS (
     WHERE NOT EXISTS (SELECT FROM moved v WHERE v.contract_id = m.contract_id)
 )
 SELECT w.ledger_offset, w.node_id, w.contract_id, coalesce(l.status, 'wanted'), l.reason, l.looked_up_at, l.template_ref, l.created_at, l.payload,
-    l.contract_key, l.contract_key_hash, l.signatories, l.observers, l.witness_parties
+    l.contract_key, l.contract_key_hash, l.signatories, l.observers, l.witness_parties, l.exact
 FROM wanted w
 LEFT JOIN lookups l ON l.contract_id = w.stored_as
     AND CASE l.status
@@ -100,7 +102,7 @@ LEFT JOIN lookups l ON l.contract_id = w.stored_as
     END
     AND CASE l.status
         WHEN 'found' THEN l.template_ref IS NOT NULL
-        ELSE num_nonnulls(l.template_ref, l.created_at, l.payload, l.contract_key, l.contract_key_hash, l.signatories, l.observers, l.witness_parties) = 0
+        ELSE num_nonnulls(l.template_ref, l.created_at, l.payload, l.contract_key, l.contract_key_hash, l.signatories, l.observers, l.witness_parties, l.exact) = 0
     END;
 END;
 COMMENT ON FUNCTION wanted_lookups(bigint, bigint) IS 'The rows that lookups should hold: its rows as far as events up to an offset need them, and the missing look-ups of a range.';

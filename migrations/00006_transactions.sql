@@ -72,8 +72,10 @@ CREATE TABLE transactions (
     unit_word        text,
     fingerprint      bigint NOT NULL,
     extra            jsonb,
-    rules            integer
+    rules            integer,
+    exact            jsonb -- of all rows of the record
 );
+CREATE INDEX transactions_exact ON transactions (seq) WHERE exact IS NOT NULL;
 CREATE INDEX transactions_event_id ON transactions USING hash (event_id);
 CREATE INDEX transactions_update_id ON transactions USING hash (update_id_of(event_id));
 CREATE INDEX transactions_date ON transactions USING brin (date);
@@ -328,19 +330,43 @@ COMMENT ON COLUMN ledger.unknown_transactions.source IS 'As in ledger.transactio
 -- Values that their own column cannot hold, of all streams ---------------------------------------------------------
 
 CREATE VIEW ledger.exact_payloads AS
-SELECT x.stream, x.ledger_offset, x.node_id, x.interface_id, x.seq, x.field, x.exact
+SELECT x.stream, x.ledger_offset, x.node_id, x.interface_id, x.seq, v.field || x.of AS field, convert_to(v.value, 'UTF8') AS exact
 FROM (
-    SELECT 'updates' AS stream, e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM exact_payloads e
+    SELECT 'updates' AS stream, e.ledger_offset, NULL::integer AS node_id, NULL::text AS interface_id, NULL::bigint AS seq, '' AS of, e.exact
+    FROM updates e WHERE e.exact IS NOT NULL
     UNION ALL
-    SELECT 'updates', e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM shown_exact_payloads e
+    SELECT 'updates', e.ledger_offset, e.node_id, NULL, NULL, '', e.exact FROM created e WHERE e.exact IS NOT NULL
     UNION ALL
-    SELECT 'updates', e.ledger_offset, NULL, NULL, NULL, e.field, e.exact FROM checkpoint_exact_payloads e
+    SELECT 'updates', e.ledger_offset, e.node_id, NULL, NULL, '', e.exact FROM archived e WHERE e.exact IS NOT NULL
     UNION ALL
-    SELECT 'lookups', e.ledger_offset, e.node_id, NULL, NULL, e.field, e.exact FROM lookup_exact_payloads e
+    SELECT 'updates', e.ledger_offset, e.node_id, NULL, NULL, '', e.exact FROM exercised e WHERE e.exact IS NOT NULL
     UNION ALL
-    SELECT 'transactions', NULL, NULL, NULL, e.seq, e.field, e.exact FROM record_exact_payloads e
-    WHERE e.seq > (SELECT h.shown_after FROM transactions_position h) AND e.seq <= (SELECT h.shown_to FROM transactions_position h)
+    SELECT 'updates', e.ledger_offset, e.node_id, e.interface_id, e.ordinal, '', e.exact FROM interface_views e WHERE e.exact IS NOT NULL
+    UNION ALL
+    SELECT 'updates', e.ledger_offset, e.node_id, NULL, NULL, '', e.exact FROM reassignments e WHERE e.exact IS NOT NULL
+    UNION ALL
+    SELECT 'updates', e.ledger_offset, e.node_id, NULL, NULL, '', e.exact FROM topology_events e WHERE e.exact IS NOT NULL
+    UNION ALL
+    SELECT 'updates', e.ledger_offset, e.node_id, NULL, e.ordinal, '', e.exact FROM unknown_elements e WHERE e.exact IS NOT NULL
+    UNION ALL
+    SELECT 'updates', e.ledger_offset, e.node_id, NULL, NULL, '', e.exact FROM shown_created e WHERE e.exact IS NOT NULL
+    UNION ALL
+    SELECT 'updates', e.ledger_offset, e.node_id, e.interface_id, e.ordinal, '', e.exact FROM shown_interface_views e WHERE e.exact IS NOT NULL
+    UNION ALL
+    SELECT 'updates', e.ledger_offset, e.node_id, NULL, NULL, '', e.exact FROM shown_reassignments e WHERE e.exact IS NOT NULL
+    UNION ALL
+    SELECT 'updates', e.ledger_offset, NULL, NULL, e.ordinal, '', e.exact FROM shown_unknown_elements e WHERE e.exact IS NOT NULL
+    UNION ALL
+    SELECT 'updates', e.ledger_offset, NULL, NULL, NULL, ' ' || s.synchronizer_id, e.exact
+    FROM offset_checkpoints e JOIN synchronizers s ON s.synchronizer_ref = e.synchronizer_ref WHERE e.exact IS NOT NULL
+    UNION ALL
+    SELECT 'lookups', e.ledger_offset, e.node_id, NULL, NULL, '', e.exact FROM lookups e WHERE e.exact IS NOT NULL
+    UNION ALL
+    SELECT 'transactions', NULL, NULL, NULL, e.seq, '', e.exact FROM transactions e
+    WHERE e.exact IS NOT NULL
+      AND e.seq > (SELECT h.shown_after FROM transactions_position h) AND e.seq <= (SELECT h.shown_to FROM transactions_position h)
 ) x
+CROSS JOIN LATERAL jsonb_each_text(x.exact) v (field, value)
 WHERE btint8cmp(x.ledger_offset, (SELECT ledger.latest_offset())) <> 1 OR x.ledger_offset IS NULL;
 
 COMMENT ON VIEW ledger.exact_payloads IS 'One row per value that its own column cannot hold as the server sent it: JSON that jsonb refuses (a NUL, half of a surrogate pair, a number or a nesting beyond its limits), times finer than a microsecond, and descriptions with a character that no text can hold. Empty in the usual case.';

@@ -44,12 +44,6 @@ CREATE TABLE redacted_records PARTITION OF redacted_records_both FOR VALUES IN (
 CREATE TABLE redacted_records_copy PARTITION OF redacted_records_both FOR VALUES IN (true);
 COMMENT ON TABLE redacted_records IS 'The records of the transaction history that followed from updates of a network before something of these was redacted, without what was. They are what follows from these updates from then on. Rows are never removed.';
 
--- Rows of nothing but content are removed. ANALYZE would leave the statistics of an empty table as they are, with values that were erased.
--- Nobody searches by them.
-ALTER TABLE exact_payloads ALTER COLUMN exact SET STATISTICS 0;
-ALTER TABLE carried_exact_payloads ALTER COLUMN exact SET STATISTICS 0;
-ALTER TABLE lookup_exact_payloads ALTER COLUMN exact SET STATISTICS 0;
-ALTER TABLE record_exact_payloads ALTER COLUMN exact SET STATISTICS 0;
 -- Records that were noted may be redacted further.
 ALTER TABLE redacted_records ALTER COLUMN records SET STATISTICS 0;
 ALTER TABLE redacted_records_copy ALTER COLUMN records SET STATISTICS 0;

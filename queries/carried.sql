@@ -5,4 +5,4 @@ SELECT EXISTS (
 
 -- name: CarriedClear :exec
 TRUNCATE carried_created, carried_interface_views, carried_reassignments, active_contracts,
-    carried_unknown_elements, carried_exact_payloads;
+    carried_unknown_elements;

@@ -9,10 +9,6 @@ ORDER BY l.contract_id LIMIT @at_most::bigint;
 
 -- name: LookupAskAgain :exec
 -- Removes an answer, so that the contract is looked up again.
-WITH forgotten AS (
-    DELETE FROM lookup_exact_payloads x USING lookups l
-    WHERE x.ledger_offset = l.ledger_offset AND x.node_id = l.node_id AND l.contract_id = @contract_id
-)
 UPDATE lookups u SET status = 'wanted', reason = NULL, looked_up_at = NULL, template_ref = NULL, created_at = NULL, payload = NULL,
-    contract_key = NULL, contract_key_hash = NULL, signatories = NULL, observers = NULL, witness_parties = NULL
+    contract_key = NULL, contract_key_hash = NULL, signatories = NULL, observers = NULL, witness_parties = NULL, exact = NULL
 WHERE u.contract_id = @contract_id;

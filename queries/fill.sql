@@ -92,19 +92,12 @@ WITH views AS (
 ), unknown AS (
     DELETE FROM shown_unknown_elements u
     WHERE u.ledger_offset > @from_exclusive AND u.ledger_offset <= @to_inclusive RETURNING 1
-), exact AS (
-    DELETE FROM shown_exact_payloads x
-    WHERE x.ledger_offset > @from_exclusive AND x.ledger_offset <= @to_inclusive RETURNING 1
 )
-SELECT (SELECT count(*) FROM views) + (SELECT count(*) FROM reassignments) + (SELECT count(*) FROM unknown) + (SELECT count(*) FROM exact) AS removed;
+SELECT (SELECT count(*) FROM views) + (SELECT count(*) FROM reassignments) + (SELECT count(*) FROM unknown) AS removed;
 
--- name: LookupsForgetCreated :one
--- Removes look-ups of contracts whose creation is stored now, with or without an answer, and returns their places.
-WITH gone AS (
-    DELETE FROM lookups l USING (SELECT unnest(@contract_ids::text[]) AS contract_id) c
-    WHERE l.contract_id = c.contract_id RETURNING l.ledger_offset, l.node_id
-)
-SELECT coalesce(array_agg(g.ledger_offset), '{}')::bigint[] AS ledger_offsets, coalesce(array_agg(g.node_id), '{}')::integer[] AS node_ids FROM gone g;
+-- name: LookupsForgetCreated :exec
+-- Removes look-ups of contracts whose creation is stored now, with or without an answer.
+DELETE FROM lookups l USING (SELECT unnest(@contract_ids::text[]) AS contract_id) c WHERE l.contract_id = c.contract_id;
 
 -- name: FillLifetimesBegin :execrows
 -- Begins to compute lifetimes from an offset on.

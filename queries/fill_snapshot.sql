@@ -50,9 +50,6 @@ WHERE c.snapshot_offset <> @snapshot_offset AND c.reassignment_counter IS NOT NU
       WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id AND x.snapshot_offset = @snapshot_offset AND x.reassignment_counter IS NOT NULL)
 LIMIT 1;
 
--- name: LookupsForgetCarried :one
--- Removes look-ups of contracts whose creation is carried, and returns their places.
-WITH gone AS (
-    DELETE FROM lookups l USING shown_created c WHERE c.contract_id = l.contract_id RETURNING l.ledger_offset, l.node_id
-)
-SELECT coalesce(array_agg(g.ledger_offset), '{}')::bigint[] AS ledger_offsets, coalesce(array_agg(g.node_id), '{}')::integer[] AS node_ids FROM gone g;
+-- name: LookupsForgetCarried :exec
+-- Removes look-ups of contracts whose creation is carried.
+DELETE FROM lookups l USING shown_created c WHERE c.contract_id = l.contract_id;

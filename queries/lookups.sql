@@ -15,22 +15,15 @@ WHERE EXISTS (SELECT FROM created c WHERE c.contract_id = w.contract_id AND c.le
 INSERT INTO lookups (contract_id, ledger_offset, node_id)
 SELECT m.contract_id, m.ledger_offset, m.node_id FROM missing_lookups(@from_exclusive, @to_inclusive) m;
 
--- name: LookupExactForget :exec
--- Removes the exact values of answers that are gone.
-DELETE FROM lookup_exact_payloads x
-USING (SELECT unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id) g
-WHERE x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id;
-
 -- name: LookupsForget :exec
 DELETE FROM lookups WHERE status = 'wanted' AND contract_id = ANY (@contract_ids::text[]);
 
--- name: LookupSave :one
--- Stores an answer, and returns the event that caused the look-up. No row: there is no such look-up, or it has an answer already.
+-- name: LookupSave :execrows
+-- Stores an answer. No row: there is no such look-up, or it has an answer already.
 UPDATE lookups SET status = @status, reason = @reason, looked_up_at = @looked_up_at, template_ref = @template_ref,
     created_at = @created_at, payload = @payload, contract_key = @contract_key, contract_key_hash = @contract_key_hash,
-    signatories = @signatories, observers = @observers, witness_parties = @witness_parties
-WHERE contract_id = @contract_id AND status = 'wanted'
-RETURNING ledger_offset, node_id;
+    signatories = @signatories, observers = @observers, witness_parties = @witness_parties, exact = @exact
+WHERE contract_id = @contract_id AND status = 'wanted';
 
 -- name: LookupsCount :one
 SELECT count(*) FILTER (WHERE status = 'wanted') AS wanted, count(*) FILTER (WHERE status = 'found') AS found,

@@ -43,9 +43,6 @@ WITH events AS (
     SELECT l.contract_id, l.ledger_offset, l.node_id, e.ledger_offset AS to_offset, e.node_id AS to_node_id
     FROM events e JOIN lookups l ON l.contract_id = e.contract_id
     WHERE l.ledger_offset <= @floor::bigint
-), exact AS (
-    UPDATE lookup_exact_payloads x SET ledger_offset = p.to_offset, node_id = p.to_node_id
-    FROM places p WHERE x.ledger_offset = p.ledger_offset AND x.node_id = p.node_id
 ), moved AS (
     UPDATE lookups l SET ledger_offset = p.to_offset, node_id = p.to_node_id
     FROM places p WHERE l.ledger_offset = p.ledger_offset AND l.node_id = p.node_id
@@ -55,9 +52,6 @@ SELECT e.contract_id, e.ledger_offset, e.node_id FROM events e
 WHERE NOT EXISTS (SELECT FROM lookups l WHERE l.contract_id = e.contract_id);
 
 -- name: PruneForgetLookups :exec
-WITH exact AS (
-    DELETE FROM lookup_exact_payloads x WHERE x.ledger_offset <= @floor::bigint
-)
 DELETE FROM lookups l WHERE l.ledger_offset <= @floor::bigint;
 
 -- name: PruneResets :one

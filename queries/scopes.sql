@@ -130,11 +130,8 @@ SELECT p.stream, p.scope, p.from_exclusive, p.to_inclusive, p.is_copy, CASE WHEN
 
 -- name: LookupsAgain :exec
 -- Forgets the answers to look-ups: they depend on the parties that ask. keep_found: but for those that brought a contract.
-WITH exact AS (
-    DELETE FROM lookup_exact_payloads WHERE NOT @keep_found::boolean
-)
 UPDATE lookups SET status = 'wanted', reason = NULL, looked_up_at = NULL, template_ref = NULL, created_at = NULL, payload = NULL,
-    contract_key = NULL, contract_key_hash = NULL, signatories = NULL, observers = NULL, witness_parties = NULL
+    contract_key = NULL, contract_key_hash = NULL, signatories = NULL, observers = NULL, witness_parties = NULL, exact = NULL
 WHERE status <> 'wanted' AND NOT (@keep_found::boolean AND status = 'found');
 
 -- name: LookupsWantKnown :exec
@@ -181,12 +178,9 @@ UPDATE snapshots_both s SET scope = @scope::text, entries = @entries::bigint, pr
 WHERE s.snapshot_offset = @snapshot_offset;
 
 -- name: CarriedUnknownForgetFrom :exec
--- Removes the entries of unknown kinds of the snapshot at an offset from a place on, with their exact values. Pruning leaves the places of
--- entries as they were, so one that is read again may have another one.
-WITH gone AS (
-    DELETE FROM carried_unknown_elements u WHERE u.ledger_offset = @at::bigint AND u.ordinal >= @from_ordinal::bigint
-)
-DELETE FROM carried_exact_payloads x WHERE x.ledger_offset = @at::bigint AND x.node_id IS NULL AND x.seq >= @from_ordinal::bigint;
+-- Removes the entries of unknown kinds of the snapshot at an offset from a place on. Pruning leaves the places of entries as they were, so
+-- one that is read again may have another one.
+DELETE FROM carried_unknown_elements u WHERE u.ledger_offset = @at::bigint AND u.ordinal >= @from_ordinal::bigint;
 
 -- name: CoverageElsewhere :many
 -- What is stored in another scope than the one in force: ranges, and all that is carried. Where the snapshot itself is compared, in its

@@ -23,7 +23,7 @@ func TestAGrantEndsNobodysQuery(t *testing.T) {
 	d.Exec("CREATE ROLE " + d.Row("SELECT current_database()") + "_limited")
 	role := d.Row("SELECT current_database() || '_limited'")
 	t.Cleanup(func() { dropRole(t, d.Conn, role) })
-	reader := d.Begin("SELECT FROM ledger.exact_payloads")
+	reader := d.Begin("SELECT FROM ledger.unknown_updates")
 	granted := make(chan error, 1)
 	go func() {
 		_, err := l.store.Grant(t.Context(), Reader{Role: role, Parties: []string{"alice"}})
@@ -78,11 +78,11 @@ func TestAMigrationEndsNobodysQuery(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	d.append(l, 0, storetest.NewUpdate(1, "sync::1"))
-	vacuum := d.Begin("LOCK TABLE exact_payloads IN SHARE UPDATE EXCLUSIVE MODE") // as VACUUM does
+	vacuum := d.Begin("LOCK TABLE unknown_elements IN SHARE UPDATE EXCLUSIVE MODE") // as VACUUM does
 	reader := d.Begin("SELECT FROM ledger.updates")
 	migrated := make(chan error, 1)
 	go func() {
-		migrated <- migrateFurther(t, d.URL, `ALTER TABLE exact_payloads ADD COLUMN newer integer;
+		migrated <- migrateFurther(t, d.URL, `ALTER TABLE unknown_elements ADD COLUMN newer integer;
 SELECT pg_sleep(0.8);
 ALTER TABLE updates ADD COLUMN newer integer;
 CREATE OR REPLACE VIEW ledger.latest AS SELECT ledger.latest_offset() AS newer;
@@ -90,18 +90,18 @@ CREATE OR REPLACE VIEW ledger.latest AS SELECT ledger.latest_offset() AS newer;
 	}()
 	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_stat_activity a JOIN pg_locks l USING (pid)
 		WHERE a.datname = current_database() AND l.mode = 'ShareUpdateExclusiveLock' AND NOT l.granted)`)
-	_, err := reader.Exec(t.Context(), "LOCK TABLE exact_payloads IN ACCESS SHARE MODE NOWAIT")
+	_, err := reader.Exec(t.Context(), "LOCK TABLE unknown_elements IN ACCESS SHARE MODE NOWAIT")
 	require.NoError(t, err, "a reader waits for a migration that waits for a VACUUM")
 	require.NoError(t, vacuum.Commit(t.Context()))
 	other := d.Begin("SELECT FROM ledger.updates")
 	require.NoError(t, reader.Commit(t.Context()))
 	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_stat_activity a LEFT JOIN pg_locks l ON l.pid = a.pid AND NOT l.granted
 		WHERE a.datname = current_database() AND (l.mode = 'AccessExclusiveLock' OR a.wait_event = 'PgSleep'))`)
-	_, err = other.Exec(t.Context(), "SELECT FROM ledger.exact_payloads, ledger.created_events")
+	_, err = other.Exec(t.Context(), "SELECT FROM ledger.unknown_updates, ledger.created_events")
 	require.NoError(t, err)
 	require.NoError(t, other.Commit(t.Context()))
 	require.NoError(t, <-migrated)
-	require.Equal(t, "2", d.Row("SELECT count(*) FROM pg_attribute WHERE attrelid IN ('updates'::regclass, 'exact_payloads'::regclass) AND attname = 'newer'"))
+	require.Equal(t, "2", d.Row("SELECT count(*) FROM pg_attribute WHERE attrelid IN ('updates'::regclass, 'unknown_elements'::regclass) AND attname = 'newer'"))
 }
 
 // What a migration's comments name is not locked, nor a view of somebody else that has the name of something in it.

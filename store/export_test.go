@@ -52,7 +52,8 @@ func TestEveryRecordIsExported(t *testing.T) {
 		require.Contains(t, string(document), "`"+exported.Relation+"`")
 		of = append(of, exported.Of...)
 	}
-	require.ElementsMatch(t, tables.Names(tables.In(tables.Records)), of)
+	slices.Sort(of)
+	require.ElementsMatch(t, tables.Names(tables.In(tables.Records)), slices.Compact(of))
 }
 
 // An export that begins while pruning holds the floors and the tables sees the database as it is afterwards, and not

@@ -145,7 +145,7 @@ func (d *testDB) shown() map[string][]string {
 	}
 	all["snapshots"] = d.Rows("SELECT snapshot_offset, entries, finished_at IS NOT NULL FROM indexer.snapshots")
 	all["floors"] = d.Rows("SELECT history_floor, state_floor FROM indexer.floors")
-	for _, table := range []string{"carried_created", "carried_interface_views", "carried_reassignments", "carried_unknown_elements", "carried_exact_payloads"} {
+	for _, table := range []string{"carried_created", "carried_interface_views", "carried_reassignments", "carried_unknown_elements"} {
 		all["count of "+table] = d.Rows("SELECT count(*) FROM indexer." + table)
 	}
 	return all

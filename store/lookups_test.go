@@ -418,7 +418,6 @@ func TestAnAnswerBesideTheCreationIsForgotten(t *testing.T) {
 			}))
 			require.NoError(t, <-brought)
 			require.Empty(t, d.Rows("SELECT contract_id FROM indexer.lookups"))
-			require.Empty(t, d.Rows("SELECT field FROM indexer.lookup_exact_payloads"))
 		})
 	}
 }

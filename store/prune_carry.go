@@ -123,26 +123,9 @@ var carriedUnknownAgain = carried{
 	rows: "carried_unknown_elements f WHERE f.ledger_offset <> $1::bigint",
 }
 
-var carriedExact = carried{
-	table: "carried_exact_payloads",
-	rows:  "exact_payloads f WHERE f.ledger_offset <= $1::bigint AND f.node_id IS NOT NULL",
-}
-
-// Those of an entry of an unknown kind have the snapshot's offset as their place.
-var carriedExactAgain = carried{
-	table: "carried_exact_payloads", again: true,
-	more: [][2]string{{"ledger_offset", "CASE WHEN f.node_id IS NULL THEN $1::bigint ELSE f.ledger_offset END"}},
-	rows: "carried_exact_payloads f WHERE f.snapshot_offset <> $1::bigint",
-}
-
 // run goes in an order that matters: reassignments first, then creation events, then what belongs to these.
 func (c *carrying) run(ctx context.Context) error {
 	q := c.db.Queries
-	exact := tables.Get(tables.Snapshot, "carried_exact_payloads")
-	orphans := func(ctx context.Context, db dbsqlc.DBTX, _ int64) error {
-		_, err := db.Exec(ctx, exact.Delete(exact.Orphan))
-		return err
-	}
 	for _, step := range []struct {
 		what string
 		do   func(context.Context, dbsqlc.DBTX, int64) error
@@ -154,9 +137,6 @@ func (c *carrying) run(ctx context.Context) error {
 		{"interface views of what was active", c.rows(carriedViews)},
 		{"carried interface views", c.rows(carriedViewsAgain)},
 		{"carried entries of unknown kinds", c.rows(carriedUnknownAgain)},
-		{"exact values of what was active", c.rows(carriedExact)},
-		{"carried exact values", c.rows(carriedExactAgain)},
-		{"exact values of what was not active", orphans},
 		{"the snapshot", q.PruneSnapshot},
 	} {
 		if err := step.do(ctx, c.tx, c.floor); err != nil {

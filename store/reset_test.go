@@ -34,7 +34,6 @@ func TestResetReport(t *testing.T) {
 	}))
 	d.Exec(`INSERT INTO indexer.verifications (stream, from_exclusive, to_inclusive, verified_at, result, differences, digest)
 		SELECT s, n, n + 3, now(), 'equal', 0, sha256('') FROM unnest('{updates,transactions}'::text[]) s, unnest('{0,3}'::int[]) n`)
-	d.Exec("INSERT INTO indexer.record_exact_payloads (seq, field, exact) VALUES (9, 'raw', '')")
 	d.Exec("INSERT INTO indexer.checkpoints (stream, event_id) VALUES ('transactions', 'e')")
 
 	var removed []RemovedRows
@@ -45,7 +44,7 @@ func TestResetReport(t *testing.T) {
 		removed = append(removed, RemovedRows{table, n})
 	}
 	want := ResetReport{From: 9, To: 4, Removed: append(removed,
-		RemovedRows{"offset_checkpoints", 1}, RemovedRows{"lookup_exact_payloads", 1}, RemovedRows{"active_contracts", 2}, RemovedRows{"lifetimes", 3},
+		RemovedRows{"offset_checkpoints", 1}, RemovedRows{"active_contracts", 2}, RemovedRows{"lifetimes", 3},
 		RemovedRows{"lookups", 1}, RemovedRows{"verifications", 1})}
 	plan, err := l.store.PlanReset(t.Context(), 4)
 	require.NoError(t, err)
@@ -60,7 +59,6 @@ func TestResetReport(t *testing.T) {
 	require.Equal(t, []string{"arrived", "contract-0"}, d.Rows("SELECT contract_id FROM ledger.active_contracts ORDER BY 1"))
 	require.Equal(t, "not_found", d.Row("SELECT status FROM indexer.lookups"))
 	require.Equal(t, []string{"transactions 0", "transactions 3", "updates 0"}, d.Rows("SELECT stream, from_exclusive FROM indexer.verifications ORDER BY 1, 2"))
-	require.Equal(t, "9", d.Row("SELECT seq FROM indexer.record_exact_payloads"))
 	require.Equal(t, "e", d.Row("SELECT event_id FROM indexer.checkpoints WHERE stream = 'transactions'"))
 	report, err = l.Reset(t.Context(), 4)
 	require.NoError(t, err)

@@ -27,7 +27,6 @@ func TestHistoryAppendIsAllOrNothing(t *testing.T) {
 		for _, table := range historyTables {
 			require.Equal(t, "0", h.Row("SELECT count(*) FROM indexer."+table+" x WHERE to_jsonb(x) -> 'seq' IS DISTINCT FROM '1'"), table)
 		}
-		require.Empty(t, h.Rows("SELECT FROM indexer.record_exact_payloads"))
 		require.Equal(t, "a", h.checkpoint())
 		stored, _, err := h.l.TransactionsPosition(t.Context())
 		require.NoError(t, err)
@@ -44,7 +43,7 @@ func TestHistoryAppendIsAllOrNothing(t *testing.T) {
 	require.Equal(t, h.at, at)
 	nothing()
 
-	for _, table := range []string{"unknown_transactions", "record_exact_payloads", "party_transfers", "transactions_position"} {
+	for _, table := range []string{"unknown_transactions", "party_transfers", "transactions_position"} {
 		h.Exec("ALTER TABLE indexer." + table + " ADD CONSTRAINT refused CHECK (to_jsonb(" + table + ") IS NULL) NOT VALID")
 		_, err := h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(page))
 		require.ErrorAs(t, err, &problem, table)
@@ -193,7 +192,7 @@ func TestHistoryHooks(t *testing.T) {
 	require.Empty(t, rows)
 	_, err = l.AppendTransactions(t.Context(), ledger.TransactionsPosition{}, nil, storetest.BatchOf(page))
 	require.NoError(t, err)
-	for _, table := range append([]string{"record_exact_payloads"}, historyTables[:8]...) {
+	for _, table := range historyTables[:8] {
 		require.Equal(t, d.Row("SELECT count(*) FROM indexer."+table), fmt.Sprint(rows[table]), table)
 		require.NotZero(t, rows[table], table)
 	}

@@ -311,7 +311,7 @@ func TestHistoryIsRebuiltFromItsRows(t *testing.T) {
 	require.Empty(t, h.rebuild(storetest.TransactionsPage))
 
 	unneeded := []string{"transactions.fingerprint", "transactions.rules"} // are not served
-	tables := append([]string{"record_exact_payloads"}, historyTables[:8]...)
+	tables := historyTables[:8]
 	columns, err := h.Conn.Query(t.Context(), columnsToSpoil, tables)
 	require.NoError(t, err)
 	statements := map[string]string{}

@@ -94,13 +94,10 @@ func partsOf(u *ledger.Update) []part {
 	return list
 }
 
-// parts returns the stored parts. Exact values belong to the part of their row.
+// parts returns the stored parts.
 func (s *updateStored) parts() ([]part, error) {
 	var list []part
 	for _, row := range s.rows {
-		if row.Relation == "exact_payloads" {
-			continue
-		}
 		p := part{Relation: row.Relation}
 		if err := json.Unmarshal(row.Columns, &p); err != nil {
 			return nil, fmt.Errorf("a row of %s: %w", row.Relation, err)
@@ -238,15 +235,14 @@ func placeOf(relation string, offset ledger.Offset, nodeID *int32) place {
 	return at
 }
 
-// altered says where something is stored with other values than the ledger shows. A value that is stored exactly
-// belongs to whatever stands at its place.
+// altered says where something is stored with other values than the ledger shows.
 func (r *updateReport) altered() func(part) bool {
 	places := map[place]bool{}
 	for _, d := range r.Differences {
 		places[placeOf(d.Relation, d.Offset, d.NodeID)] = true
 	}
 	return func(p part) bool {
-		return places[placeOf(p.Relation, p.Offset, p.NodeID)] || places[placeOf("exact_payloads", p.Offset, p.NodeID)]
+		return places[placeOf(p.Relation, p.Offset, p.NodeID)]
 	}
 }
 

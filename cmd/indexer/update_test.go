@@ -288,16 +288,16 @@ func TestUpdateWithStrangeText(t *testing.T) {
 	report := jsonOf(t, config.ExitDone, environ, "update", id)
 	require.Equal(t, "equal", at(t, report, "result"))
 	require.Equal(t, "Odd\x1bEvent", at(t, report, "database", "rows", "unknown_elements", 0, "kind"))
-	require.NotEmpty(t, at(t, report, "database", "rows", "exact_payloads"))
+	require.NotEmpty(t, at(t, report, "database", "rows", "unknown_elements", 0, "exact"))
 	stdout, _ := printed(t, config.ExitDone, environ, "update", id)
 	require.Contains(t, stdout, `unknown: Odd\x1bEvent`)
 	require.Contains(t, stdout, ` \x1b[2J\u009b\u202eé`)
 
-	changed, err := connect(t, environ["INDEXER_DATABASE_URL"]).Exec(t.Context(), "UPDATE indexer.exact_payloads SET exact = exact || '!'")
+	changed, err := connect(t, environ["INDEXER_DATABASE_URL"]).Exec(t.Context(), `UPDATE indexer.created SET exact = exact || '{"payload": "!"}'`)
 	require.NoError(t, err)
 	require.Positive(t, changed.RowsAffected())
 	stdout, _ = printed(t, config.ExitFailed, environ, "update", id)
-	require.Contains(t, stdout, "exact_payloads ")
+	require.Contains(t, stdout, "exact ")
 	require.Contains(t, stdout, "  differs\n")
 
 	for _, odd := range []string{"x", "'", "\x1b[2J\u009b", "a\nb", "\x00"} {

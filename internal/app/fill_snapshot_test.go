@@ -79,7 +79,7 @@ func (w *fillWorld) requireNothingWaits(t *testing.T) {
 	const notShown = " WHERE snapshot_offset IS DISTINCT FROM (SELECT state_floor FROM indexer.floors)"
 	for _, table := range []string{
 		"fill_active", "floors WHERE waiting_snapshot IS NOT NULL", "snapshots" + notShown, "carried_created" + notShown, "carried_interface_views" + notShown,
-		"carried_reassignments" + notShown, "carried_exact_payloads" + notShown, "carried_unknown_elements WHERE ledger_offset IS DISTINCT FROM (SELECT state_floor FROM indexer.floors)",
+		"carried_reassignments" + notShown, "carried_unknown_elements WHERE ledger_offset IS DISTINCT FROM (SELECT state_floor FROM indexer.floors)",
 	} {
 		require.Equal(t, []string{"0"}, texts(t, w.database, "SELECT count(*)::text FROM indexer."+table), table)
 	}

@@ -172,8 +172,8 @@ func notServed(column string) bool {
 		return true
 	}
 	return slices.Contains(names(`
-		interface_views.contract_id unknown_elements.kind exact_payloads.interface_id
-		carried_interface_views.contract_id carried_unknown_elements.kind carried_exact_payloads.interface_id
+		interface_views.contract_id unknown_elements.kind
+		carried_interface_views.contract_id carried_unknown_elements.kind
 		templates.package_id templates.module_name templates.entity_name`), column)
 }
 
@@ -191,7 +191,7 @@ SELECT c.table_name || '.' || c.column_name, format('UPDATE indexer.%I SET %I = 
 	ELSE format('%I + 1000', c.column_name) END)
 FROM information_schema.columns c
 WHERE c.table_schema = 'indexer' AND (c.table_name IN ('templates', 'synchronizers', 'party_lists')
-	OR c.table_name NOT IN ('lookups', 'lookup_exact_payloads') AND c.table_name IN (
+	OR c.table_name <> 'lookups' AND c.table_name IN (
 		SELECT t.relname FROM pg_class t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = 'ledger_offset'
 		WHERE t.relnamespace = 'indexer'::regnamespace AND t.relkind IN ('r', 'p') AND NOT t.relispartition AND t.relname NOT LIKE '%\_both'))
 AND c.column_name NOT IN ('is_copy', 'digest')

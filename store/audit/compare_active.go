@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,10 +19,6 @@ import (
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
-
-// exactFields are the exact values that belong to these columns.
-var exactFields = []string{"createdAt", "payload", "contract_key", "view_value", "status_details",
-	"assignmentExclusivity"}
 
 // CompareActive compares what is stored as active as of an offset, at most the watermark, with entries of the
 // participant's snapshot there: where each contract is active since when, its creation event, and the interface views.
@@ -147,12 +142,7 @@ func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEnt
 // range.
 func (c *entryComparison) compareEvents(ctx context.Context, carriedRows *rows.Carried) error {
 	creations, reassignments := creationPlaces(carriedRows), reassignmentPlaces(carriedRows)
-	both := places{slices.Concat(creations.offsets, reassignments.offsets), slices.Concat(creations.nodeIDs,
-		reassignments.nodeIDs)}
 	found := c.withoutViewsOfDamaged()
-	exact := &carriedRows.Exact
-	exact.Rows = slices.DeleteFunc(exact.Rows,
-		func(r rows.ExactPayload) bool { return !slices.Contains(exactFields, r.Field) })
 	for _, source := range carriedRows.Tables() {
 		carried := tables.Get(tables.Snapshot, source.Name)
 		if carried.Fact == "" {
@@ -163,12 +153,9 @@ func (c *entryComparison) compareEvents(ctx context.Context, carriedRows *rows.C
 		if err != nil {
 			return err
 		}
-		at, where := creations, amongPlaces
-		switch source.Name {
-		case "carried_reassignments":
+		at := creations
+		if source.Name == "carried_reassignments" {
 			at = reassignments
-		case carriedExactPayloads.Name:
-			at, where = both, amongPlaces+` AND s.field = ANY ('{`+strings.Join(exactFields, ",")+`}')`
 		}
 		for _, side := range []struct {
 			table tables.Table
@@ -186,7 +173,7 @@ func (c *entryComparison) compareEvents(ctx context.Context, carriedRows *rows.C
 			// In the shape of ledger effects the stream's witnesses are all who saw the creation; a snapshot's are stakeholders.
 			// And nothing says that two operations list parties in the same order.
 			comparison.stakeholders = true
-			if err := comparison.among(ctx, c.tx, where, here.offsets, here.nodeIDs); err != nil {
+			if err := comparison.among(ctx, c.tx, amongPlaces, here.offsets, here.nodeIDs); err != nil {
 				return err
 			}
 		}

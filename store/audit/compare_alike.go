@@ -1,9 +1,8 @@
 package audit
 
 import (
-	"encoding/hex"
-	"slices"
-	"strings"
+	"encoding/json"
+	"maps"
 
 	"ledgerindexer/ledger"
 )
@@ -19,26 +18,19 @@ func alike(c column, a, b *string) bool {
 		return false
 	case *a == *b:
 		return true
+	case c.name == exactColumn:
+		return alikeExact(*a, *b)
 	case c.typeName == "jsonb" || c.typeName == "numeric":
 		return ledger.AlikeJSON(jsonOf(a), jsonOf(b))
-	case c.name == exactColumn:
-		left, err := hex.DecodeString(*a)
-		right, wrong := hex.DecodeString(*b)
-		return err == nil && wrong == nil && ledger.AlikeJSON(left, right) // else one is a digest
 	}
 	return false
 }
 
-// alikeFields reports whether two lists of exact values say the same, each of them with the name of its field.
-func alikeFields(a, b *string) bool {
-	if a == nil || b == nil {
-		return false
-	}
-	return slices.EqualFunc(strings.Split(*a, ", "), strings.Split(*b, ", "), func(x, y string) bool {
-		field, left, _ := strings.Cut(x, " ")
-		other, right, _ := strings.Cut(y, " ")
-		return field == other && alike(column{name: exactColumn}, &left, &right)
-	})
+// alikeExact reports whether two rows' exact values say the same, each of which is the JSON of a field.
+func alikeExact(a, b string) bool {
+	var left, right map[string]string
+	return json.Unmarshal([]byte(a), &left) == nil && json.Unmarshal([]byte(b), &right) == nil &&
+		maps.EqualFunc(left, right, func(x, y string) bool { return ledger.AlikeJSON(ledger.JSON(x), ledger.JSON(y)) })
 }
 
 func jsonOf(text *string) ledger.JSON {
@@ -46,16 +38,4 @@ func jsonOf(text *string) ledger.JSON {
 		return nil
 	}
 	return ledger.JSON(*text)
-}
-
-// shownText returns a value that differs as it is shown: long binary ones by their digest.
-func shownText(c column, value *string) *string {
-	if c.name != exactColumn || value == nil {
-		return value
-	}
-	bytes, err := hex.DecodeString(*value)
-	if err != nil {
-		return value
-	}
-	return digest(bytes, digestAbove)
 }

@@ -156,27 +156,9 @@ func (p *carriedPage) stored(rows *rows.Carried, relation string) (where string,
 		return amongPlaces, []any{places.offsets, places.nodeIDs}
 	case "carried_unknown_elements":
 		return `s.ledger_offset = $1::bigint AND s.ordinal >= $2::bigint AND s.ordinal < $3::bigint`, []any{at, first, end}
-	case "carried_exact_payloads":
-		places, ofAssignment := exactPlaces(rows)
-		return `(s.node_id IS NULL AND s.ledger_offset = $4::bigint AND s.seq >= $5::bigint AND s.seq < $6::bigint
-			OR s.ledger_offset = ANY ($1::bigint[]) AND (s.ledger_offset, s.node_id, s.field LIKE 'assignment\_%')
-				IN (SELECT unnest($1::bigint[]), unnest($2::integer[]), unnest($3::boolean[])))`,
-			[]any{places.offsets, places.nodeIDs, ofAssignment, at, first, end}
 	}
 	places := creationPlaces(rows)
 	return amongPlaces, []any{places.offsets, places.nodeIDs}
-}
-
-// exactPlaces returns where exact values of the rows can be. An assignment shares the place of its creation event,
-// which may be another page's, and is distinguished by the names of its fields.
-func exactPlaces(c *rows.Carried) (p places, ofAssignment []bool) {
-	p = creationPlaces(c)
-	ofAssignment = make([]bool, len(p.offsets))
-	for i := range c.Reassignments {
-		p.add(c.Reassignments[i].LedgerOffset, c.Reassignments[i].NodeID)
-		ofAssignment = append(ofAssignment, c.Reassignments[i].Kind == rows.KindAssigned)
-	}
-	return p, ofAssignment
 }
 
 func (s *Stored) reportCarriedKeys(ctx context.Context, tx pgx.Tx, page *carriedPage, rows *rows.Carried,
@@ -209,7 +191,6 @@ const (
 	carriedReassignment = "reassignment" // an incomplete reassignment
 	carriedUnknown      = "unknown"      // an entry of an unknown kind
 	carriedView         = "view"         // an interface view without its creation event
-	carriedExact        = "exact"        // an exact value that belongs to no row
 )
 
 func (k carriedKey) String() string {
@@ -218,7 +199,7 @@ func (k carriedKey) String() string {
 
 func parseCarriedKey(text string) (carriedKey, error) {
 	part := strings.Split(text, " ")
-	kinds := []string{carriedCreated, carriedActive, carriedReassignment, carriedUnknown, carriedView, carriedExact}
+	kinds := []string{carriedCreated, carriedActive, carriedReassignment, carriedUnknown, carriedView}
 	if len(part) == 3 && slices.Contains(kinds, part[0]) {
 		offset, err := strconv.ParseInt(part[1], 10, 64)
 		number, numberErr := strconv.ParseInt(part[2], 10, 32)
@@ -243,11 +224,7 @@ SELECT '` + carriedUnknown + `', u.ledger_offset, u.ordinal, 'ordinal ' || u.ord
 FROM shown_unknown_elements u
 UNION ALL
 SELECT '` + carriedView + `', v.ledger_offset, v.node_id, ', ordinal ' || v.ordinal, NULL FROM shown_interface_views v
-WHERE NOT EXISTS (SELECT FROM shown_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)
-UNION ALL
-SELECT '` + carriedExact + `', s.ledger_offset, coalesce(s.node_id, 0),
-    concat_ws(', ', 'node_id ' || s.node_id, 'interface_id ' || s.interface_id, 'seq ' || s.seq, 'field ' || s.field), NULL
-FROM carried_exact_payloads s WHERE ` + carriedExactPayloads.Rows(carriedExactPayloads.Orphan)
+WHERE NOT EXISTS (SELECT FROM shown_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)`
 
 // CarriedAt calls each, in no order, for every carried event and unknown entry of the snapshot at an offset, and of
 // carried rows that belong to none: its key, and the difference that it is where no entry of the snapshot has it. An
@@ -281,9 +258,6 @@ func (k carriedKey) extra(row string, counter *int64) findings.Difference {
 	switch k.kind {
 	case carriedUnknown:
 		d.Relation = "carried_unknown_elements"
-		return d
-	case carriedExact:
-		d.Relation = carriedExactPayloads.Name
 		return d
 	case carriedReassignment:
 		d.Relation = "carried_reassignments"

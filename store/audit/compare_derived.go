@@ -22,7 +22,7 @@ const derivedMemory = "256MB"
 // call CompareCopies first. It compares
 //
 //   - facts outside of that range that are not covered, carried rows of another snapshot than the one that is carried
-//     or whose creation is a fact since history was filled in, exact values without their row;
+//     or whose creation is a fact since history was filled in;
 //   - updates: one is missing if events are stored at an offset of the range, and no update;
 //   - active_contracts and lifetimes;
 //   - lookups: they have each contract without a known creation that has an event which should have shown it (an
@@ -105,7 +105,7 @@ func (c *derivedComparison) rows(ctx context.Context, sql string, columns map[st
 // outside looks for rows that belong nowhere, and for carried rows of another snapshot than the one that is carried.
 func (c *derivedComparison) outside(ctx context.Context) error {
 	arguments := c.basis.arguments()
-	for _, s := range append(c.basis.nowhere(), c.basis.orphans()...) {
+	for _, s := range c.basis.nowhere() {
 		if err := c.rows(ctx, extraRows(&s.table, s.where), nil, arguments); err != nil {
 			return err
 		}
@@ -134,11 +134,7 @@ func extraRows(table *tables.Table, condition string) string {
 // rowNameSQL identifies a row s among those at its offset.
 func rowNameSQL(table *tables.Table) string {
 	var parts []string
-	columns := table.Key
-	if columns == nil {
-		columns = []string{"field"}
-	}
-	for _, column := range columns {
+	for _, column := range table.Key {
 		if column != "ledger_offset" {
 			parts = append(parts, fmt.Sprintf("'%[1]s ' || s.%[1]s", column))
 		}

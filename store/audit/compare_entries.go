@@ -49,8 +49,6 @@ func creationOf(e *ledger.ContractEntry) *ledger.CreatedEvent {
 	return nil
 }
 
-var carriedExactPayloads = tables.Get(tables.Snapshot, "carried_exact_payloads")
-
 // places are of events; the lists are parallel.
 type places struct {
 	offsets []int64

@@ -42,10 +42,7 @@ CROSS JOIN LATERAL (VALUES
     ('lookups', 'signatories', '', $8::text[]::text, l.signatories::text),
     ('lookups', 'observers', '', $9::text[]::text, l.observers::text),
     ('lookups', 'witness_parties', '', $10::text[]::text, l.witness_parties::text),
-    ('lookup_exact_payloads', 'exact', '',
-        (SELECT string_agg(e.field || ' ' || encode(e.exact, 'hex'), ', ' ORDER BY e.field, e.exact) FROM unnest($11::text[], $12::bytea[]) e (field, exact)),
-        (SELECT string_agg(x.field || ' ' || encode(x.exact, 'hex'), ', ' ORDER BY x.field, x.exact) FROM lookup_exact_payloads x
-         WHERE x.ledger_offset = l.ledger_offset AND x.node_id = l.node_id))
+    ('lookups', 'exact', 'jsonb', $11::jsonb::text, l.exact::text)
 ) v (relation, name, type, wanted, stored)
 WHERE l.contract_id = $1 AND v.wanted IS DISTINCT FROM v.stored`
 
@@ -67,21 +64,16 @@ func (s *Stored) compareLookup(ctx context.Context, tx pgx.Tx, contract ledger.C
 		return nil // it can't be stored, and nothing else is to be said of it
 	}
 	// its template is compared by its names
-	row, exact := rows.LookupRow(names.Numbers{Wanted: names.NewWanted()}, &outcome)
-	fields, values := make([]string, len(exact.Rows)), make([][]byte, len(exact.Rows))
-	for i := range exact.Rows {
-		fields[i], values[i] = exact.Rows[i].Field, exact.Rows[i].Exact
-	}
+	row := rows.LookupRow(names.Numbers{Wanted: names.NewWanted()}, &outcome)
 	arguments := []any{
 		contract.ContractID, contract.TemplateID, contract.PackageName, row.CreatedAt, row.Payload,
-		row.ContractKey, row.ContractKeyHash, row.Signatories, row.Observers, row.WitnessParties, fields, values,
+		row.ContractKey, row.ContractKeyHash, row.Signatories, row.Observers, row.WitnessParties, row.Exact,
 	}
 	d := findings.Difference{Kind: findings.Altered, Row: "contract_id " + contract.ContractID}
 	var typeName string
 	err = pg.Each(ctx, tx, lookupColumns, arguments, []any{&d.Relation, &d.Column, &typeName, &d.Wanted, &d.Stored},
 		func() error {
-			if alike(column{d.Column, typeName}, d.Wanted, d.Stored) || d.Column == exactColumn &&
-				alikeFields(d.Wanted, d.Stored) {
+			if alike(column{d.Column, typeName}, d.Wanted, d.Stored) {
 				return nil
 			}
 			return found(d)

@@ -75,8 +75,7 @@ func (c *tableComparison) reportAltered(wanted, stored []*string) error {
 	var left, right []*string
 	for i, column := range c.table.columns {
 		if !alike(column, wanted[i], stored[i]) {
-			names, left, right = append(names, column.name), append(left, shownText(column, wanted[i])),
-				append(right, shownText(column, stored[i]))
+			names, left, right = append(names, column.name), append(left, wanted[i]), append(right, stored[i])
 		}
 	}
 	if len(names) == 0 {
@@ -92,10 +91,6 @@ func (c *tableComparison) difference(kind findings.Disagreement, row []*string) 
 		n, _ := strconv.ParseInt(*row[i], 10, 32)
 		nodeID := int32(n)
 		d.NodeID = &nodeID
-	}
-	if i := columnNamed(c.table.columns, "interface_id"); i >= 0 && row[i] != nil &&
-		columnNamed(c.table.columns, "exact") >= 0 {
-		d.Rendering = &findings.Rendering{}
 	}
 	var parts []string
 	for _, i := range c.key {
@@ -122,7 +117,7 @@ func (c *tableComparison) difference(kind findings.Disagreement, row []*string) 
 // then: no facts. Of a view all other columns are, and its value where the same package computed it.
 var renderedColumns = []string{
 	"view_value", "status_code", "status_message", "status_details", findings.PackageColumn, "interface_id", "ordinal",
-	"extra",
+	"extra", exactColumn,
 }
 
 func (c *tableComparison) ofViews() bool {

@@ -23,8 +23,11 @@ const (
 	pieceRows  = 20_000
 )
 
-// exactColumn holds the bytes of values that their own column can't.
+// exactColumn holds the values that their own columns can't.
 const exactColumn = "exact"
+
+// extraFields are the exact values of what an event, or the entry around it, has besides. See compareEvents.
+var extraFields = []string{"extra", "assignment_extra", "entry_extra", "assignment_entry_extra"}
 
 // digestAbove is the length in bytes above which binary values are compared, and shown, by their SHA-256.
 const digestAbove = 64
@@ -135,7 +138,7 @@ func (r *recorder) record(rows rows.Table, known []column) error {
 // text returns a value as PostgreSQL reads it, nil for NULL; for a binary value what is compared of it.
 func (r *recorder) text(c column, value any) (*string, error) {
 	if c.typeName == "bytea" {
-		return digest(value.([]byte), digestedAbove(c)), nil
+		return digest(value.([]byte)), nil
 	}
 	kind, known := r.types.TypeForName(c.typeName)
 	if !known {
@@ -189,22 +192,13 @@ func (t *recordedTable) subColumn() string {
 	return t.Key[1]
 }
 
-// digestedAbove returns the length above which the values of a column are compared by their digest. Exact JSON is
-// compared as JSON up to the size of what jsonb is asked to hold without a look at it.
-func digestedAbove(c column) int {
-	if c.name == exactColumn {
-		return 1 << 20
-	}
-	return digestAbove
-}
-
 // digest returns what is compared of a binary value; digestSQL does the same.
-func digest(value []byte, above int) *string {
+func digest(value []byte) *string {
 	if value == nil {
 		return nil
 	}
 	text := hex.EncodeToString(value)
-	if len(value) > above {
+	if len(value) > digestAbove {
 		sum := sha256.Sum256(value)
 		text = fmt.Sprintf("%d bytes, SHA-256 %x", len(value), sum)
 	}

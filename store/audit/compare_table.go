@@ -58,7 +58,7 @@ func cutPiece(rows []recordedRow) (piece, rest []recordedRow) {
 func (c *tableComparison) betweenPlaces() string {
 	sub := "0"
 	if column := c.table.subColumn(); column != "" {
-		sub = "coalesce(s." + pgx.Identifier{column}.Sanitize() + ", -1)" // an exact value may have none
+		sub = "s." + pgx.Identifier{column}.Sanitize()
 	}
 	return c.table.Rows(fmt.Sprintf(`s.%[1]s BETWEEN $1::bigint AND $3::bigint
       AND (s.%[1]s, %[2]s) > ($1::bigint, $2::integer) AND (s.%[1]s, %[2]s) <= ($3::bigint, $4::integer)`, c.table.Key[0], sub))
@@ -84,7 +84,10 @@ func (c *tableComparison) sql(arguments int, where string) string {
 				name, partySet(partiesSQL("s."+name), c.onlyOf(column))))
 		case typeName == "bytea":
 			expected = append(expected, "e."+name)
-			stored = append(stored, digestSQL("s."+name, digestedAbove(column))+" AS "+name)
+			stored = append(stored, digestSQL("s."+name, digestAbove)+" AS "+name)
+		case column.name == exactColumn && c.stakeholders:
+			of := "nullif(%s::jsonb - '{" + strings.Join(extraFields, ",") + "}'::text[], '{}'::jsonb)::text AS " + name
+			expected, stored = append(expected, fmt.Sprintf(of, "e."+name)), append(stored, fmt.Sprintf(of, "s."+name))
 		case typeName == "jsonb" || typeName == "numeric":
 			expected = append(expected, fmt.Sprintf("e.%[1]s::%[2]s::text AS %[1]s", name, column.typeName))
 			stored = append(stored, fmt.Sprintf("s.%[1]s::text AS %[1]s", name))

@@ -186,7 +186,6 @@ func TestCompareNamesMissingAndExtraRows(t *testing.T) {
 			}
 		})
 	}
-	require.Equal(t, []string{"extra exact_payloads"}, kinds(c.spoilt("INSERT INTO indexer.exact_payloads SELECT * FROM indexer.exact_payloads")))
 	// What belongs to a checkpoint or a snapshot is not compared, although it may stand at an update's offset.
 }
 
@@ -233,7 +232,7 @@ func TestCompareIsExact(t *testing.T) {
 		{"created.contract_id", `replace(contract_id, E'\n', ' ')`},
 		{"created.contract_key_hash", "NULL"},
 		{"created.created_event_blob", "set_byte(created_event_blob, 64, 1)"},
-		{"exact_payloads.exact", `convert_to('"2025-01-02T03:04:05.123456788Z"', 'UTF8')`},
+		{"updates.exact", `'{"effectiveAt": "\"2025-01-02T03:04:05.123456788Z\""}'`},
 	} {
 		relation, column, _ := strings.Cut(spoil.column, ".")
 		list := x.spoilt(fmt.Sprintf("UPDATE indexer.%s SET %s = %s", relation, column, spoil.value))

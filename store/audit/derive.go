@@ -79,13 +79,3 @@ func (h *basis) nowhere() (list []strays) {
 	}
 	return list
 }
-
-// orphans returns what chooses exact values without the row that they are of.
-func (h *basis) orphans() (list []strays) {
-	for _, table := range tables.All() {
-		if table.Orphan != "" && (h.snapshot || table.Family != tables.Snapshot) {
-			list = append(list, strays{table, table.Orphan})
-		}
-	}
-	return list
-}

@@ -70,7 +70,7 @@ var watched = []string{
 	"coverage", "checkpoints", "floors", "scopes", "snapshots", "active_contracts", "lifetimes", "lookups", "template_interfaces", "templates",
 }
 
-var everyTable = slices.Concat(watched, storetest.FactTables, []string{"offset_checkpoints", "checkpoint_exact_payloads", "lookup_exact_payloads"},
+var everyTable = slices.Concat(watched, storetest.FactTables, []string{"offset_checkpoints"},
 	slices.DeleteFunc(tables.Names(tables.In(tables.Snapshot)), func(name string) bool { return slices.Contains(storetest.FactTables, name) }))
 
 // The ways to begin.
@@ -236,7 +236,7 @@ func lookUpSome(rt *rapid.T, t *testing.T, l *updatesWriter) {
 var untold = map[string]bool{
 	"scopes.recorded_at":   true,
 	"lookups.looked_up_at": true, "lookups.reason": true, "lookups.template_ref": true, "lookups.created_at": true, "lookups.payload": true,
-	"lookups.contract_key": true, "lookups.contract_key_hash": true, "floors.waiting_snapshot": true, // names a snapshot, or none
+	"lookups.contract_key": true, "lookups.contract_key_hash": true, "lookups.exact": true, "floors.waiting_snapshot": true, // names a snapshot, or none
 	"lookups.signatories": true, "lookups.observers": true, "lookups.witness_parties": true,
 }
 
@@ -256,7 +256,7 @@ func TestWhatIsAlteredIsFoundAndRepaired(t *testing.T) {
 			t.Parallel()
 			i := newItself(t, uint64(200+n), c.start, ledger.ShapeLedgerEffects, 20)
 			i.answered()
-			i.Exec("CREATE SCHEMA before; CREATE TABLE before.lookups AS TABLE indexer.lookups; CREATE TABLE before.lookup_exact_payloads AS TABLE indexer.lookup_exact_payloads")
+			i.Exec("CREATE SCHEMA before; CREATE TABLE before.lookups AS TABLE indexer.lookups")
 			r := i.repairer()
 			random := rand.New(rand.NewPCG(3, uint64(n)))
 			require.Empty(t, i.differences(nil))
@@ -358,9 +358,8 @@ func (i *itself) askedAgain() {
 	i.T.Helper()
 	require.Equal(i.T, "true", i.Row(`SELECT bool_and(l.status = b.status OR l.status = 'wanted') FROM indexer.lookups l
 		FULL JOIN before.lookups b USING (contract_id, ledger_offset, node_id)`))
-	i.Exec("TRUNCATE indexer.lookups, indexer.lookup_exact_payloads")
+	i.Exec("TRUNCATE indexer.lookups")
 	i.Exec("INSERT INTO indexer.lookups SELECT * FROM before.lookups")
-	i.Exec("INSERT INTO indexer.lookup_exact_payloads SELECT * FROM before.lookup_exact_payloads")
 }
 
 // restored looks whether everything is as it was.

@@ -109,9 +109,7 @@ func TestRowsThatBelongNowhere(t *testing.T) {
 	for _, table := range storetest.FactTables {
 		for _, offset := range []int{3, 109} {
 			statements := []string{
-				fmt.Sprintf("CREATE TEMP TABLE more AS SELECT * FROM indexer.%s%s LIMIT 1", table, map[string]string{
-					"exact_payloads": " WHERE field = 'view_value'",
-				}[table]),
+				fmt.Sprintf("CREATE TEMP TABLE more AS SELECT * FROM indexer.%s LIMIT 1", table),
 				fmt.Sprintf("UPDATE more SET ledger_offset = %d", offset), "INSERT INTO indexer." + table + " SELECT * FROM more", "DROP TABLE more",
 			}
 			for _, s := range statements {
@@ -128,12 +126,6 @@ func TestRowsThatBelongNowhere(t *testing.T) {
 	for _, c := range []struct{ statement, want string }{
 		{"UPDATE indexer.carried_created SET snapshot_offset = 7 WHERE contract_id = 'plain'", `carried_created at offset 10, node_id 0: snapshot_offset is "7", and should be "100"`},
 		{"UPDATE indexer.carried_reassignments SET snapshot_offset = 7", `carried_reassignments at offset 90, node_id 0: snapshot_offset is "7", and should be "100"`},
-		{"INSERT INTO indexer.checkpoint_exact_payloads (ledger_offset, field, exact) VALUES (104, 'checkpoint_time sync::1', '')",
-			"checkpoint_exact_payloads at offset 104, field checkpoint_time sync::1: the row is stored, and does not follow from the facts"},
-		{"INSERT INTO indexer.lookup_exact_payloads (ledger_offset, node_id, field, exact) VALUES (104, 1, 'payload', '')",
-			"lookup_exact_payloads at offset 104, field payload: the row is stored, and does not follow from the facts"},
-		{"INSERT INTO indexer.carried_exact_payloads (ledger_offset, node_id, snapshot_offset, field, exact) VALUES (104, 5, 100, 'payload', '')",
-			"carried_exact_payloads at offset 104, node_id 5, field payload: the row is stored, and does not follow from the facts"},
 		{"INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id) VALUES ('nobody', 101, 77)",
 			"lookups at offset 101, contract_id nobody: the row is stored, and does not follow from the facts"},
 		{"INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter) SELECT contract_id || '?', synchronizer_ref, template_ref, 104, 9, 0 FROM indexer.active_contracts LIMIT 1",

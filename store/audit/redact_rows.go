@@ -187,7 +187,7 @@ func redactable() (list []tables.Table) {
 const (
 	atEvents = "s.ledger_offset = ANY (@event_offsets::bigint[]) AND (s.ledger_offset, s.node_id) IN (SELECT " +
 		"unnest(@event_offsets::bigint[]), unnest(@event_nodes::integer[]))"
-	atElements = "s.ledger_offset = ANY (@unknown_offsets::bigint[]) AND (s.ledger_offset, %s) IN (SELECT " +
+	atElements = "s.ledger_offset = ANY (@unknown_offsets::bigint[]) AND (s.ledger_offset, s.ordinal) IN (SELECT " +
 		"unnest(@unknown_offsets::bigint[]), unnest(@unknown_ordinals::integer[]))"
 	atUpdates = "s.ledger_offset = ANY (@offsets::bigint[])"
 )
@@ -195,7 +195,6 @@ const (
 // where chooses a table's rows of which content is to be erased, whichever snapshot they are of.
 func (t *toRedact) where(table *tables.Table) string {
 	var at []string
-	isExact := slices.Equal(table.Content, []string{"exact"})
 	switch {
 	case table.OfRecords():
 		at = []string{"s.seq = ANY (@seqs::bigint[])"}
@@ -204,37 +203,29 @@ func (t *toRedact) where(table *tables.Table) string {
 	case table.Name == "fill_active":
 		at = []string{"s.contract_id = ANY (@contracts::text[])"}
 	default:
-		if slices.Contains(table.Key, "node_id") || isExact {
+		if slices.Contains(table.Key, "node_id") {
 			at = append(at, atEvents)
 		}
 		if table.Family == tables.Facts {
 			at = append(at, atUpdates)
 		}
-		if isExact && table.Family != tables.State {
-			at = append(at, "s.interface_id IS NULL AND "+fmt.Sprintf(atElements, "s.seq"))
-		} else if slices.Contains(table.Key, "ordinal") && !slices.Contains(table.Key, "node_id") {
-			at = append(at, fmt.Sprintf(atElements, "s.ordinal"))
+		if slices.Contains(table.Key, "ordinal") && !slices.Contains(table.Key, "node_id") {
+			at = append(at, atElements)
 		}
 	}
 	content := make([]string, len(table.Content))
 	for i, column := range table.Content {
 		content[i] = "s." + column + " IS NOT NULL"
+		if column == exactColumn {
+			content[i] = "s.exact - @times::text[] <> '{}'"
+		}
 	}
-	has := strings.Join(content, " OR ")
-	switch {
-	case isExact && table.OfRecords():
-		has = `s.field ~ '(^|\.)(raw|extra|description)$'`
-	case isExact:
-		has = "s.field <> ALL (@times::text[])"
-	}
-	return "(" + strings.Join(at, " OR ") + ") AND (" + has + ")"
+	return "(" + strings.Join(at, " OR ") + ") AND (" + strings.Join(content, " OR ") + ")"
 }
 
 func (t *toRedact) erase(ctx context.Context, tx pgx.Tx, table *tables.Table) (erased int64, err error) {
 	var change string
 	switch {
-	case table.Content[0] == "exact":
-		change = "DELETE FROM " + table.Name + " s"
 	// as for all contracts: of one that is a holding by its template something is known still
 	case table.Content[0] == "position_id":
 		change = "UPDATE " + table.Name + ` s SET (position_id, amount, locked, locked_until) = (
@@ -243,6 +234,9 @@ func (t *toRedact) erase(ctx context.Context, tx pgx.Tx, table *tables.Table) (e
       AND h.ledger_offset = s.activated_offset AND h.node_id = s.activated_node_id LIMIT 1)`
 	default:
 		change = "UPDATE " + table.Name + " s SET " + strings.Join(table.Content, " = NULL, ") + " = NULL"
+		// the text of a time is no content
+		change = strings.Replace(change, " exact = NULL", " exact = (SELECT jsonb_object_agg(x.key, x.value) "+
+			"FROM jsonb_each(s.exact) x WHERE x.key = ANY (@times::text[]))", 1)
 	}
 	sql := "WITH erased AS (" + change + " WHERE " + t.where(table) +
 		" RETURNING s.tableoid AS relation) SELECT e.relation::regclass::text, count(*) FROM erased e GROUP BY 1"

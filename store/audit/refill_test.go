@@ -130,5 +130,4 @@ func TestUnknownEntriesOfASnapshotThatIsReadAgain(t *testing.T) {
 		return r.RefillSnapshot(ctx, scope, 10, 0, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{unknown, contract}})
 	})
 	require.Equal(t, []string{"0"}, d.Rows("SELECT ordinal FROM indexer.carried_unknown_elements"))
-	require.Equal(t, []string{"0"}, d.Rows("SELECT seq FROM indexer.carried_exact_payloads"))
 }

@@ -94,9 +94,6 @@ func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []str
 			if err := r.stored.db.Queries.CarriedViewsDropOrphans(ctx, tx); err != nil {
 				return fmt.Errorf("remove interface views of no event: %w", err)
 			}
-			if _, err := tx.Exec(ctx, carriedExactPayloads.Delete(carriedExactPayloads.Orphan)); err != nil {
-				return fmt.Errorf("remove exact values of no event: %w", err)
-			}
 			return r.repaired(ctx, tx, findings.SealedSnapshot, 0, int64(at), writing.Repaired)
 		})
 	if err != nil {

@@ -53,7 +53,7 @@ func (r *Repairer) RepairDerived(ctx context.Context, step func(what string)) er
 					return f.repair(ctx, group)
 				}})
 			}
-			if err := inTurn(ctx, append(parts, part{"exact values without their row", d.orphans}), step); err != nil {
+			if err := inTurn(ctx, parts, step); err != nil {
 				return err
 			}
 			return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, 0, int64(h.Watermark), writing.Repaired)
@@ -119,10 +119,6 @@ func (d *derivation) outside(ctx context.Context) error {
 	}
 	return nil
 }
-
-// orphans removes exact values that belong nowhere, which is known last: what they belong to may just have moved or
-// gone.
-func (d *derivation) orphans(ctx context.Context) error { return d.remove(ctx, d.basis.orphans()) }
 
 func (d *derivation) remove(ctx context.Context, list []strays) error {
 	arguments := d.basis.arguments()

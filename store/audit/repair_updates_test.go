@@ -110,7 +110,6 @@ func TestRepairOfRows(t *testing.T) {
 	for _, relation := range storetest.FactTables {
 		r.repair(page, "DELETE FROM indexer."+relation)
 	}
-	r.repair(page, "INSERT INTO indexer.exact_payloads SELECT * FROM indexer.exact_payloads")
 	r.repair(page, "INSERT INTO indexer.updates (ledger_offset, kind) VALUES (9, 'transaction')",
 		"INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref) SELECT 9, 0, origin, contract_id, template_ref FROM indexer.created LIMIT 1")
 	var gone []string

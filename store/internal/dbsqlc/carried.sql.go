@@ -11,7 +11,7 @@ import (
 
 const carriedClear = `-- name: CarriedClear :exec
 TRUNCATE carried_created, carried_interface_views, carried_reassignments, active_contracts,
-    carried_unknown_elements, carried_exact_payloads
+    carried_unknown_elements
 `
 
 func (q *Queries) CarriedClear(ctx context.Context, db DBTX) error {

@@ -60,11 +60,8 @@ WITH views AS (
 ), unknown AS (
     DELETE FROM shown_unknown_elements u
     WHERE u.ledger_offset > $1 AND u.ledger_offset <= $2 RETURNING 1
-), exact AS (
-    DELETE FROM shown_exact_payloads x
-    WHERE x.ledger_offset > $1 AND x.ledger_offset <= $2 RETURNING 1
 )
-SELECT (SELECT count(*) FROM views) + (SELECT count(*) FROM reassignments) + (SELECT count(*) FROM unknown) + (SELECT count(*) FROM exact) AS removed
+SELECT (SELECT count(*) FROM views) + (SELECT count(*) FROM reassignments) + (SELECT count(*) FROM unknown) AS removed
 `
 
 type CarriedRestForgetParams struct {
@@ -443,23 +440,12 @@ func (q *Queries) FloorLower(ctx context.Context, db DBTX, stream string) error 
 	return err
 }
 
-const lookupsForgetCreated = `-- name: LookupsForgetCreated :one
-WITH gone AS (
-    DELETE FROM lookups l USING (SELECT unnest($1::text[]) AS contract_id) c
-    WHERE l.contract_id = c.contract_id RETURNING l.ledger_offset, l.node_id
-)
-SELECT coalesce(array_agg(g.ledger_offset), '{}')::bigint[] AS ledger_offsets, coalesce(array_agg(g.node_id), '{}')::integer[] AS node_ids FROM gone g
+const lookupsForgetCreated = `-- name: LookupsForgetCreated :exec
+DELETE FROM lookups l USING (SELECT unnest($1::text[]) AS contract_id) c WHERE l.contract_id = c.contract_id
 `
 
-type LookupsForgetCreatedRow struct {
-	LedgerOffsets []int64 `db:"ledger_offsets"`
-	NodeIds       []int32 `db:"node_ids"`
-}
-
-// Removes look-ups of contracts whose creation is stored now, with or without an answer, and returns their places.
-func (q *Queries) LookupsForgetCreated(ctx context.Context, db DBTX, contractIds []string) (LookupsForgetCreatedRow, error) {
-	row := db.QueryRow(ctx, lookupsForgetCreated, contractIds)
-	var i LookupsForgetCreatedRow
-	err := row.Scan(&i.LedgerOffsets, &i.NodeIds)
-	return i, err
+// Removes look-ups of contracts whose creation is stored now, with or without an answer.
+func (q *Queries) LookupsForgetCreated(ctx context.Context, db DBTX, contractIds []string) error {
+	_, err := db.Exec(ctx, lookupsForgetCreated, contractIds)
+	return err
 }

@@ -9,24 +9,14 @@ import (
 	"context"
 )
 
-const lookupsForgetCarried = `-- name: LookupsForgetCarried :one
-WITH gone AS (
-    DELETE FROM lookups l USING shown_created c WHERE c.contract_id = l.contract_id RETURNING l.ledger_offset, l.node_id
-)
-SELECT coalesce(array_agg(g.ledger_offset), '{}')::bigint[] AS ledger_offsets, coalesce(array_agg(g.node_id), '{}')::integer[] AS node_ids FROM gone g
+const lookupsForgetCarried = `-- name: LookupsForgetCarried :exec
+DELETE FROM lookups l USING shown_created c WHERE c.contract_id = l.contract_id
 `
 
-type LookupsForgetCarriedRow struct {
-	LedgerOffsets []int64 `db:"ledger_offsets"`
-	NodeIds       []int32 `db:"node_ids"`
-}
-
-// Removes look-ups of contracts whose creation is carried, and returns their places.
-func (q *Queries) LookupsForgetCarried(ctx context.Context, db DBTX) (LookupsForgetCarriedRow, error) {
-	row := db.QueryRow(ctx, lookupsForgetCarried)
-	var i LookupsForgetCarriedRow
-	err := row.Scan(&i.LedgerOffsets, &i.NodeIds)
-	return i, err
+// Removes look-ups of contracts whose creation is carried.
+func (q *Queries) LookupsForgetCarried(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, lookupsForgetCarried)
+	return err
 }
 
 const waitingSnapshot = `-- name: WaitingSnapshot :one

@@ -11,29 +11,11 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const lookupExactForget = `-- name: LookupExactForget :exec
-DELETE FROM lookup_exact_payloads x
-USING (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::integer[]) AS node_id) g
-WHERE x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id
-`
-
-type LookupExactForgetParams struct {
-	LedgerOffsets []int64 `db:"ledger_offsets"`
-	NodeIds       []int32 `db:"node_ids"`
-}
-
-// Removes the exact values of answers that are gone.
-func (q *Queries) LookupExactForget(ctx context.Context, db DBTX, arg LookupExactForgetParams) error {
-	_, err := db.Exec(ctx, lookupExactForget, arg.LedgerOffsets, arg.NodeIds)
-	return err
-}
-
-const lookupSave = `-- name: LookupSave :one
+const lookupSave = `-- name: LookupSave :execrows
 UPDATE lookups SET status = $1, reason = $2, looked_up_at = $3, template_ref = $4,
     created_at = $5, payload = $6, contract_key = $7, contract_key_hash = $8,
-    signatories = $9, observers = $10, witness_parties = $11
-WHERE contract_id = $12 AND status = 'wanted'
-RETURNING ledger_offset, node_id
+    signatories = $9, observers = $10, witness_parties = $11, exact = $12
+WHERE contract_id = $13 AND status = 'wanted'
 `
 
 type LookupSaveParams struct {
@@ -48,17 +30,13 @@ type LookupSaveParams struct {
 	Signatories     []string           `db:"signatories"`
 	Observers       []string           `db:"observers"`
 	WitnessParties  []string           `db:"witness_parties"`
+	Exact           []byte             `db:"exact"`
 	ContractID      string             `db:"contract_id"`
 }
 
-type LookupSaveRow struct {
-	LedgerOffset int64 `db:"ledger_offset"`
-	NodeID       int32 `db:"node_id"`
-}
-
-// Stores an answer, and returns the event that caused the look-up. No row: there is no such look-up, or it has an answer already.
-func (q *Queries) LookupSave(ctx context.Context, db DBTX, arg LookupSaveParams) (LookupSaveRow, error) {
-	row := db.QueryRow(ctx, lookupSave,
+// Stores an answer. No row: there is no such look-up, or it has an answer already.
+func (q *Queries) LookupSave(ctx context.Context, db DBTX, arg LookupSaveParams) (int64, error) {
+	result, err := db.Exec(ctx, lookupSave,
 		arg.Status,
 		arg.Reason,
 		arg.LookedUpAt,
@@ -70,11 +48,13 @@ func (q *Queries) LookupSave(ctx context.Context, db DBTX, arg LookupSaveParams)
 		arg.Signatories,
 		arg.Observers,
 		arg.WitnessParties,
+		arg.Exact,
 		arg.ContractID,
 	)
-	var i LookupSaveRow
-	err := row.Scan(&i.LedgerOffset, &i.NodeID)
-	return i, err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const lookupsCount = `-- name: LookupsCount :one

@@ -11,13 +11,13 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const offsetCheckpointsUpsert = `-- name: OffsetCheckpointsUpsert :many
-INSERT INTO offset_checkpoints AS o (ledger_offset, synchronizer_ref, record_time, ordinal, extra)
+const offsetCheckpointsUpsert = `-- name: OffsetCheckpointsUpsert :exec
+INSERT INTO offset_checkpoints AS o (ledger_offset, synchronizer_ref, record_time, ordinal, extra, exact)
 SELECT unnest($1::bigint[]), unnest($2::integer[]), unnest($3::timestamptz[]), unnest($4::integer[]),
-    unnest($5::jsonb[])
-ON CONFLICT (ledger_offset, synchronizer_ref) DO UPDATE SET record_time = excluded.record_time, ordinal = excluded.ordinal, extra = excluded.extra
+    unnest($5::jsonb[]), unnest($6::jsonb[])
+ON CONFLICT (ledger_offset, synchronizer_ref) DO UPDATE SET record_time = excluded.record_time, ordinal = excluded.ordinal, extra = excluded.extra,
+    exact = excluded.exact
 WHERE o.record_time < excluded.record_time
-RETURNING ledger_offset, synchronizer_ref
 `
 
 type OffsetCheckpointsUpsertParams struct {
@@ -26,37 +26,18 @@ type OffsetCheckpointsUpsertParams struct {
 	RecordTimes      []pgtype.Timestamptz `db:"record_times"`
 	Ordinals         []int32              `db:"ordinals"`
 	Extras           [][]byte             `db:"extras"`
+	Exacts           [][]byte             `db:"exacts"`
 }
 
-type OffsetCheckpointsUpsertRow struct {
-	LedgerOffset    int64 `db:"ledger_offset"`
-	SynchronizerRef int32 `db:"synchronizer_ref"`
-}
-
-// Keeps the latest record time if a checkpoint repeats an offset. The arrays hold each offset and synchronizer once. Returns the
-// rows that were written.
-func (q *Queries) OffsetCheckpointsUpsert(ctx context.Context, db DBTX, arg OffsetCheckpointsUpsertParams) ([]OffsetCheckpointsUpsertRow, error) {
-	rows, err := db.Query(ctx, offsetCheckpointsUpsert,
+// Keeps the latest record time if a checkpoint repeats an offset. The arrays hold each offset and synchronizer once.
+func (q *Queries) OffsetCheckpointsUpsert(ctx context.Context, db DBTX, arg OffsetCheckpointsUpsertParams) error {
+	_, err := db.Exec(ctx, offsetCheckpointsUpsert,
 		arg.LedgerOffsets,
 		arg.SynchronizerRefs,
 		arg.RecordTimes,
 		arg.Ordinals,
 		arg.Extras,
+		arg.Exacts,
 	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []OffsetCheckpointsUpsertRow
-	for rows.Next() {
-		var i OffsetCheckpointsUpsertRow
-		if err := rows.Scan(&i.LedgerOffset, &i.SynchronizerRef); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return err
 }

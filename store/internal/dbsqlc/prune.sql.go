@@ -89,9 +89,6 @@ func (q *Queries) PruneFloors(ctx context.Context, db DBTX, floor int64) error {
 }
 
 const pruneForgetLookups = `-- name: PruneForgetLookups :exec
-WITH exact AS (
-    DELETE FROM lookup_exact_payloads x WHERE x.ledger_offset <= $1::bigint
-)
 DELETE FROM lookups l WHERE l.ledger_offset <= $1::bigint
 `
 
@@ -109,9 +106,6 @@ WITH events AS (
     SELECT l.contract_id, l.ledger_offset, l.node_id, e.ledger_offset AS to_offset, e.node_id AS to_node_id
     FROM events e JOIN lookups l ON l.contract_id = e.contract_id
     WHERE l.ledger_offset <= $4::bigint
-), exact AS (
-    UPDATE lookup_exact_payloads x SET ledger_offset = p.to_offset, node_id = p.to_node_id
-    FROM places p WHERE x.ledger_offset = p.ledger_offset AND x.node_id = p.node_id
 ), moved AS (
     UPDATE lookups l SET ledger_offset = p.to_offset, node_id = p.to_node_id
     FROM places p WHERE l.ledger_offset = p.ledger_offset AND l.node_id = p.node_id

@@ -375,11 +375,10 @@ SELECT t.seq FROM transfers t WHERE t.instruction_cid = ANY ($3::text[])
 UNION
 SELECT a.seq FROM aborted_transfer_instructions a WHERE a.instruction_cid = ANY ($3::text[])
 UNION
-SELECT u.seq FROM unknown_transactions u
+SELECT u.seq FROM unknown_transactions u JOIN transactions t ON t.seq = u.seq
 WHERE EXISTS (
     SELECT FROM unnest($3::text[]) c (id)
-    WHERE strpos(u.raw::text, btrim(to_jsonb(c.id)::text, '"')) > 0
-       OR EXISTS (SELECT FROM record_exact_payloads x WHERE x.seq = u.seq AND x.field = 'raw' AND position(convert_to(c.id, 'UTF8') IN x.exact) > 0))
+    WHERE strpos(u.raw::text, btrim(to_jsonb(c.id)::text, '"')) > 0 OR strpos(t.exact->>'raw', c.id) > 0)
 `
 
 type RedactionRecordsParams struct {
@@ -414,15 +413,13 @@ SELECT u.ledger_offset, u.ordinal FROM unknown_elements u
 WHERE EXISTS (
     SELECT FROM unnest($1::text[]) c (id)
     WHERE strpos(u.raw::text, btrim(to_jsonb(c.id)::text, '"')) > 0
-       OR EXISTS (SELECT FROM exact_payloads x WHERE x.ledger_offset = u.ledger_offset AND x.seq = u.ordinal AND x.field = 'raw'
-                  AND position(convert_to(c.id, 'UTF8') IN x.exact) > 0))
+       OR strpos(u.exact->>'raw', c.id) > 0)
 UNION
 SELECT u.ledger_offset, u.ordinal FROM carried_unknown_elements u
 WHERE EXISTS (
     SELECT FROM unnest($1::text[]) c (id)
     WHERE strpos(u.raw::text, btrim(to_jsonb(c.id)::text, '"')) > 0
-       OR EXISTS (SELECT FROM carried_exact_payloads x WHERE x.ledger_offset = u.ledger_offset AND x.seq = u.ordinal AND x.field = 'raw'
-                  AND position(convert_to(c.id, 'UTF8') IN x.exact) > 0))
+       OR strpos(u.exact->>'raw', c.id) > 0)
 `
 
 type RedactionUnknownRow struct {

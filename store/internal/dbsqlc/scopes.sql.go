@@ -65,10 +65,7 @@ func (q *Queries) CarriedEnds(ctx context.Context, db DBTX, arg CarriedEndsParam
 }
 
 const carriedUnknownForgetFrom = `-- name: CarriedUnknownForgetFrom :exec
-WITH gone AS (
-    DELETE FROM carried_unknown_elements u WHERE u.ledger_offset = $1::bigint AND u.ordinal >= $2::bigint
-)
-DELETE FROM carried_exact_payloads x WHERE x.ledger_offset = $1::bigint AND x.node_id IS NULL AND x.seq >= $2::bigint
+DELETE FROM carried_unknown_elements u WHERE u.ledger_offset = $1::bigint AND u.ordinal >= $2::bigint
 `
 
 type CarriedUnknownForgetFromParams struct {
@@ -76,8 +73,8 @@ type CarriedUnknownForgetFromParams struct {
 	FromOrdinal int64 `db:"from_ordinal"`
 }
 
-// Removes the entries of unknown kinds of the snapshot at an offset from a place on, with their exact values. Pruning leaves the places of
-// entries as they were, so one that is read again may have another one.
+// Removes the entries of unknown kinds of the snapshot at an offset from a place on. Pruning leaves the places of entries as they were, so
+// one that is read again may have another one.
 func (q *Queries) CarriedUnknownForgetFrom(ctx context.Context, db DBTX, arg CarriedUnknownForgetFromParams) error {
 	_, err := db.Exec(ctx, carriedUnknownForgetFrom, arg.At, arg.FromOrdinal)
 	return err
@@ -262,11 +259,8 @@ func (q *Queries) LifetimesRemove(ctx context.Context, db DBTX, arg LifetimesRem
 }
 
 const lookupsAgain = `-- name: LookupsAgain :exec
-WITH exact AS (
-    DELETE FROM lookup_exact_payloads WHERE NOT $1::boolean
-)
 UPDATE lookups SET status = 'wanted', reason = NULL, looked_up_at = NULL, template_ref = NULL, created_at = NULL, payload = NULL,
-    contract_key = NULL, contract_key_hash = NULL, signatories = NULL, observers = NULL, witness_parties = NULL
+    contract_key = NULL, contract_key_hash = NULL, signatories = NULL, observers = NULL, witness_parties = NULL, exact = NULL
 WHERE status <> 'wanted' AND NOT ($1::boolean AND status = 'found')
 `
 

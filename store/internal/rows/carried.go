@@ -18,7 +18,7 @@ type Carried struct {
 	Active         []ActiveContract
 	Reassignments  []CarriedReassignment
 	unknown        []CarriedUnknownElement
-	Exact          Exact
+	exact          Exact
 
 	// An incomplete reassignment's creation event may be that of an active entry too: it is kept once.
 	incomplete []incompleteCreation
@@ -28,7 +28,6 @@ type Carried struct {
 type incompleteCreation struct {
 	created        CarriedCreated
 	interfaceViews []CarriedInterfaceView
-	exact          Exact
 }
 
 // NewCarried returns an empty set of rows, with the room of another page's, if there is any.
@@ -104,12 +103,12 @@ func EntryNames(n *names.Wanted, e *ledger.ContractEntry, at ledger.Offset) erro
 func (c *Carried) Add(r names.Numbers, e *ledger.ContractEntry) {
 	ordinal := c.unknownBefore
 	c.unknownBefore++
-	c.Exact.plain = e.Plain
+	c.exact.plain = e.Plain
 	switch {
 	case e.Active != nil:
 		a := e.Active
 		synchronizer := r.Synchronizer(a.SynchronizerID)
-		row, views := c.creation(r, e, &a.Created, synchronizer, &c.Exact)
+		row, views := c.creation(r, e, &a.Created, synchronizer)
 		c.interfaceViews = append(c.interfaceViews, views...)
 		if a.Gone {
 			c.Created = append(c.Created, row)
@@ -129,15 +128,16 @@ func (c *Carried) Add(r names.Numbers, e *ledger.ContractEntry) {
 		if !e.Unassigned.Apart {
 			c.addIncomplete(r, e, created, r.Synchronizer(u.Source))
 		}
-		c.addReassignment(e, created, unassignedRow(r, u.Offset, u, &c.Exact), Place{offset: u.Offset, nodeID: &u.NodeID},
-			"entry_extra")
+		extra := c.exact.Value("entry_extra", entryExtra(e))
+		c.addReassignment(e, created, unassignedRow(r, u.Offset, u, &c.exact), extra)
 	case e.Assigned != nil:
 		a, created := &e.Assigned.Assigned, &e.Assigned.Created
 		if !e.Assigned.Apart {
 			c.addIncomplete(r, e, created, r.Synchronizer(a.Target))
 		}
-		at := Place{offset: created.Offset, nodeID: &created.NodeID}
-		c.addReassignment(e, created, assignedRow(r, at, a, created.WitnessParties, &c.Exact), at, "assignment_entry_extra")
+		extra := c.exact.Value("assignment_entry_extra", entryExtra(e))
+		row := assignedRow(r, created.Offset, created.NodeID, a, created.WitnessParties, &c.exact)
+		c.addReassignment(e, created, row, extra)
 	case e.Unknown != nil:
 		c.addUnknown(e, e.Unknown.Kind, e.Unknown.Raw, ordinal)
 	case e.Extra != nil || e.WorkflowID != nil && *e.WorkflowID != "":
@@ -147,41 +147,38 @@ func (c *Carried) Add(r names.Numbers, e *ledger.ContractEntry) {
 }
 
 func (c *Carried) addUnknown(e *ledger.ContractEntry, kind string, raw ledger.JSON, ordinal int32) {
-	at := Place{offset: c.at, ordinal: placed(int(ordinal))}
 	c.unknown = append(c.unknown, CarriedUnknownElement{
-		LedgerOffset: int64(c.at), Ordinal: ordinal, Kind: kind, Raw: c.Exact.Value(at, "raw", raw),
-		WorkflowID: e.WorkflowID, EntryExtra: c.Exact.Value(at, "entry_extra", entryExtra(e)),
+		LedgerOffset: int64(c.at), Ordinal: ordinal, Kind: kind, Raw: c.exact.Value("raw", raw),
+		WorkflowID: e.WorkflowID, EntryExtra: c.exact.Value("entry_extra", entryExtra(e)), Exact: c.exact.Column(),
 	})
 }
 
 func (c *Carried) addIncomplete(r names.Numbers, e *ledger.ContractEntry, created *ledger.CreatedEvent,
 	synchronizer int32) {
-	i := incompleteCreation{exact: Exact{plain: e.Plain}}
-	i.created, i.interfaceViews = c.creation(r, e, created, synchronizer, &i.exact)
+	var i incompleteCreation
+	i.created, i.interfaceViews = c.creation(r, e, created, synchronizer)
 	c.incomplete = append(c.incomplete, i)
 }
 
-// addReassignment adds the row of an incomplete reassignment. What the entry says besides is kept under this field,
-// where it has to be.
-func (c *Carried) addReassignment(e *ledger.ContractEntry, created *ledger.CreatedEvent, row Reassignment, at Place,
-	field string) {
+// addReassignment adds the row of an incomplete reassignment, with what the entry says besides.
+func (c *Carried) addReassignment(e *ledger.ContractEntry, created *ledger.CreatedEvent, row Reassignment,
+	extra []byte) {
 	carried := carriedReassignment(&row)
-	carried.SnapshotOffset, carried.WorkflowID, carried.EntryExtra = int64(c.at), e.WorkflowID,
-		c.Exact.Value(at, field, entryExtra(e))
+	carried.SnapshotOffset, carried.WorkflowID, carried.EntryExtra = int64(c.at), e.WorkflowID, extra
 	carried.CreatedOffset, carried.CreatedNodeID = int64(created.Offset), created.NodeID
 	c.Reassignments = append(c.Reassignments, carried)
 }
 
 func (c *Carried) creation(
-	r names.Numbers, e *ledger.ContractEntry, created *ledger.CreatedEvent, synchronizer int32, exact *Exact,
+	r names.Numbers, e *ledger.ContractEntry, created *ledger.CreatedEvent, synchronizer int32,
 ) (CarriedCreated, []CarriedInterfaceView) {
-	row := createdRow(r, created.Offset, created, &synchronizer, exact)
+	extra := c.exact.Value("entry_extra", entryExtra(e))
+	row := createdRow(r, created.Offset, created, &synchronizer, &c.exact)
 	carried := carriedCreation(&row)
-	carried.SnapshotOffset, carried.WorkflowID = int64(c.at), e.WorkflowID
-	carried.EntryExtra = exact.Value(Place{offset: created.Offset, nodeID: &created.NodeID}, "entry_extra", entryExtra(e))
+	carried.SnapshotOffset, carried.WorkflowID, carried.EntryExtra = int64(c.at), e.WorkflowID, extra
 	var views []CarriedInterfaceView
 	for i := range created.InterfaceViews {
-		view := interfaceViewRow(r, created.Offset, created, i, &synchronizer, exact)
+		view := interfaceViewRow(r, created.Offset, created, i, &synchronizer, &c.exact)
 		views = append(views, carriedInterfaceView(&view))
 		views[i].SnapshotOffset = int64(c.at)
 	}
@@ -235,7 +232,6 @@ func (c *Carried) Settle(elsewhere func(offset int64, nodeID int32) (bool, error
 		if !is {
 			c.Created = append(c.Created, creation.created)
 			c.interfaceViews = append(c.interfaceViews, creation.interfaceViews...)
-			c.Exact.Rows = append(c.Exact.Rows, creation.exact.Rows...)
 		}
 	}
 	c.incomplete = nil
@@ -250,7 +246,6 @@ func (c *Carried) LeaveOut(covered func(offset int64) bool) {
 	c.Reassignments = slices.DeleteFunc(c.Reassignments,
 		func(r CarriedReassignment) bool { return covered(r.LedgerOffset) })
 	c.unknown = slices.DeleteFunc(c.unknown, func(r CarriedUnknownElement) bool { return covered(r.LedgerOffset) })
-	c.Exact.Rows = slices.DeleteFunc(c.Exact.Rows, func(r ExactPayload) bool { return covered(r.LedgerOffset) })
 	c.incomplete = slices.DeleteFunc(c.incomplete,
 		func(i incompleteCreation) bool { return covered(i.created.LedgerOffset) })
 }
@@ -268,18 +263,5 @@ func (c *Carried) Tables() []Table {
 		TableOf("carried_interface_views", c.interfaceViews),
 		TableOf("carried_reassignments", c.Reassignments),
 		TableOf("carried_unknown_elements", c.unknown),
-		TableOf("carried_exact_payloads", c.exactRows()),
 	}
-}
-
-// exactRows returns the exact values, with the snapshot that they are of.
-func (c *Carried) exactRows() []CarriedExactPayload {
-	list := make([]CarriedExactPayload, len(c.Exact.Rows))
-	for i, r := range c.Exact.Rows {
-		list[i] = CarriedExactPayload{
-			LedgerOffset: r.LedgerOffset, NodeID: r.NodeID, InterfaceID: r.InterfaceID, Seq: r.Seq, SnapshotOffset: int64(c.at),
-			Field: r.Field, Exact: r.Exact,
-		}
-	}
-	return list
 }

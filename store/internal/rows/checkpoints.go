@@ -60,23 +60,17 @@ func LatestTimes(r names.Numbers, pages []ledger.Page) []checkpointTime {
 	return all
 }
 
-// Checkpoints are the rows of one statement, and what of them the database can't hold as it was sent.
+// Checkpoints are the rows of one statement.
 type Checkpoints struct {
 	dbsqlc.OffsetCheckpointsUpsertParams
-	SynchronizerIDs map[CheckpointKey]string // the synchronizers
-	Exact           map[CheckpointKey][]CheckpointExactPayload
-	bytes           int
-}
-
-func newCheckpointRows() *Checkpoints {
-	return &Checkpoints{SynchronizerIDs: map[CheckpointKey]string{}, Exact: map[CheckpointKey][]CheckpointExactPayload{}}
+	bytes int
 }
 
 // CheckpointStatements divides rows among statements, in their order. There is none for no rows.
 func CheckpointStatements(all []checkpointTime) iter.Seq[*Checkpoints] {
 	return func(yield func(*Checkpoints) bool) {
 		for len(all) > 0 {
-			rows := newCheckpointRows()
+			rows := new(Checkpoints)
 			for len(all) > 0 && len(rows.LedgerOffsets) < CheckpointRowsAtOnce && rows.bytes < checkpointBytesAtOnce {
 				rows.add(all[0])
 				all = all[1:]
@@ -90,27 +84,15 @@ func CheckpointStatements(all []checkpointTime) iter.Seq[*Checkpoints] {
 
 func (c *Checkpoints) add(said checkpointTime) {
 	t := said.time()
-	at := Place{offset: said.checkpoint.Offset}
-	fields := CheckpointFields(t.SynchronizerID)
 	var exact Exact
-	extra := exact.Value(at, fields[0], said.checkpoint.Extra)
-	exact.Time(at, fields[1], t.RecordTime)
+	extra := exact.Value("checkpoint_extra", said.checkpoint.Extra)
+	exact.Time("checkpoint_time", t.RecordTime)
+	kept := exact.Column()
 	c.LedgerOffsets = append(c.LedgerOffsets, said.key.Offset)
 	c.SynchronizerRefs = append(c.SynchronizerRefs, said.key.SynchronizerRef)
 	c.RecordTimes = append(c.RecordTimes, Timestamp(t.RecordTime))
 	c.Ordinals = append(c.Ordinals, int32(said.ordinal))
 	c.Extras = append(c.Extras, extra)
-	c.SynchronizerIDs[said.key] = t.SynchronizerID
-	for i := range exact.Rows {
-		c.Exact[said.key] = append(c.Exact[said.key], CheckpointExactPayload{
-			LedgerOffset: said.key.Offset, Field: exact.Rows[i].Field, Exact: exact.Rows[i].Exact,
-		})
-	}
-	c.bytes += len(extra)
-}
-
-// CheckpointFields returns the names under which checkpoint_exact_payloads keeps what a checkpoint says besides, and a
-// time.
-func CheckpointFields(synchronizerID string) [2]string {
-	return [2]string{"checkpoint_extra " + synchronizerID, "checkpoint_time " + synchronizerID}
+	c.Exacts = append(c.Exacts, kept)
+	c.bytes += len(extra) + len(kept)
 }

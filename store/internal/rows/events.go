@@ -17,16 +17,15 @@ const (
 // createdRow returns what a creation event says, except for where and when it was created.
 func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, synchronizer *int32,
 	exact *Exact) Created {
-	at := Place{offset: offset, nodeID: &c.NodeID}
-	exact.Time(at, "createdAt", c.CreatedAt)
+	exact.Time("createdAt", c.CreatedAt)
 	numbers := r.Created(c)
 	return Created{
 		LedgerOffset: int64(offset), NodeID: c.NodeID, ContractID: c.ContractID,
 		TemplateRef: numbers.Template, SynchronizerRef: synchronizer, CreatedAt: Timestamp(c.CreatedAt), ACSDelta: c.ACSDelta,
-		Payload: exact.Value(at, "payload", c.Argument), ContractKey: exact.Value(at, "contract_key", c.ContractKey),
+		Payload: exact.Value("payload", c.Argument), ContractKey: exact.Value("contract_key", c.ContractKey),
 		ContractKeyHash: c.ContractKeyHash, SignatoriesRef: numbers.Signatories, ObserversRef: numbers.Observers,
 		WitnessPartiesRef: numbers.Witnesses, StakeholdersRef: numbers.Stakeholders, CreatedEventBlob: c.Blob,
-		Extra: exact.Value(at, "extra", c.Extra),
+		Extra: exact.Value("extra", c.Extra), Exact: exact.Column(),
 	}
 }
 
@@ -37,7 +36,7 @@ func carriedCreation(row *Created) CarriedCreated {
 		ContractKey: row.ContractKey, ContractKeyHash: row.ContractKeyHash, SignatoriesRef: row.SignatoriesRef,
 		ObserversRef:      row.ObserversRef,
 		WitnessPartiesRef: row.WitnessPartiesRef, StakeholdersRef: row.StakeholdersRef,
-		CreatedEventBlob: row.CreatedEventBlob, Extra: row.Extra,
+		CreatedEventBlob: row.CreatedEventBlob, Extra: row.Extra, Exact: row.Exact,
 	}
 }
 
@@ -45,15 +44,14 @@ func carriedCreation(row *Created) CarriedCreated {
 func interfaceViewRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, i int, synchronizer *int32,
 	exact *Exact) InterfaceView {
 	v := &c.InterfaceViews[i]
-	at := Place{offset: offset, nodeID: &c.NodeID, interfaceID: &v.InterfaceID, ordinal: placed(i)}
 	return InterfaceView{
 		LedgerOffset: int64(offset), NodeID: c.NodeID, Ordinal: int32(i), ContractID: c.ContractID,
 		InterfaceID:     v.InterfaceID,
-		SynchronizerRef: synchronizer, ViewValue: exact.Value(at, "view_value", v.Value),
-		StatusCode: v.StatusCode, StatusMessage: v.StatusMessage, StatusDetails: exact.Value(at, "status_details",
-			v.StatusDetails),
-		ImplementationPackageID: v.ImplementationPackageID, Extra: exact.Value(at, "extra", v.Extra),
-		SeenByRef: r.Created(c).SeenBy,
+		SynchronizerRef: synchronizer, ViewValue: exact.Value("view_value", v.Value),
+		StatusCode: v.StatusCode, StatusMessage: v.StatusMessage,
+		StatusDetails:           exact.Value("status_details", v.StatusDetails),
+		ImplementationPackageID: v.ImplementationPackageID, Extra: exact.Value("extra", v.Extra),
+		Exact: exact.Column(), SeenByRef: r.Created(c).SeenBy,
 	}
 }
 
@@ -64,32 +62,33 @@ func carriedInterfaceView(row *InterfaceView) CarriedInterfaceView {
 		SynchronizerRef: row.SynchronizerRef, ViewValue: row.ViewValue, StatusCode: row.StatusCode,
 		StatusMessage: row.StatusMessage,
 		StatusDetails: row.StatusDetails, ImplementationPackageID: row.ImplementationPackageID, Extra: row.Extra,
-		SeenByRef: row.SeenByRef,
+		Exact: row.Exact, SeenByRef: row.SeenByRef,
 	}
 }
 
 // assignedRow returns what an assignment says, at the place of the creation event inside it. The server states its
 // witnesses once, there.
-func assignedRow(r names.Numbers, at Place, e *ledger.AssignedEvent, witnesses []string, exact *Exact) Reassignment {
+func assignedRow(r names.Numbers, offset ledger.Offset, nodeID int32, e *ledger.AssignedEvent, witnesses []string,
+	exact *Exact) Reassignment {
 	return Reassignment{
-		LedgerOffset: int64(at.offset), NodeID: *at.nodeID, Kind: KindAssigned, ContractID: e.ContractID,
+		LedgerOffset: int64(offset), NodeID: nodeID, Kind: KindAssigned, ContractID: e.ContractID,
 		TemplateRef: r.Template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.OptionalSynchronizer(&e.Target),
 		ReassignmentID: e.ReassignmentID, SourceRef: r.Synchronizer(e.Source), TargetRef: r.Synchronizer(e.Target),
 		Submitter: e.Submitter, ReassignmentCounter: e.ReassignmentCounter,
-		WitnessPartiesRef: r.Parties(witnesses), Extra: exact.Value(at, "assignment_extra", e.Extra),
+		WitnessPartiesRef: r.Parties(witnesses), Extra: exact.Value("assignment_extra", e.Extra),
+		Exact: exact.Column(),
 	}
 }
 
 func unassignedRow(r names.Numbers, offset ledger.Offset, e *ledger.UnassignedEvent, exact *Exact) Reassignment {
-	at := Place{offset: offset, nodeID: &e.NodeID}
-	exact.Time(at, "assignmentExclusivity", e.AssignmentExclusivity)
+	exact.Time("assignmentExclusivity", e.AssignmentExclusivity)
 	return Reassignment{
 		LedgerOffset: int64(offset), NodeID: e.NodeID, Kind: KindUnassigned, ContractID: e.ContractID,
 		TemplateRef: r.Template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.OptionalSynchronizer(&e.Source),
 		ReassignmentID: e.ReassignmentID, SourceRef: r.Synchronizer(e.Source), TargetRef: r.Synchronizer(e.Target),
 		Submitter: e.Submitter, ReassignmentCounter: e.ReassignmentCounter,
 		AssignmentExclusivity: Timestamp(e.AssignmentExclusivity),
-		WitnessPartiesRef:     r.Parties(e.WitnessParties), Extra: exact.Value(at, "extra", e.Extra),
+		WitnessPartiesRef:     r.Parties(e.WitnessParties), Extra: exact.Value("extra", e.Extra), Exact: exact.Column(),
 	}
 }
 
@@ -101,6 +100,6 @@ func carriedReassignment(row *Reassignment) CarriedReassignment {
 		TargetRef: row.TargetRef,
 		Submitter: row.Submitter, ReassignmentCounter: row.ReassignmentCounter,
 		AssignmentExclusivity: row.AssignmentExclusivity,
-		WitnessPartiesRef:     row.WitnessPartiesRef, Extra: row.Extra,
+		WitnessPartiesRef:     row.WitnessPartiesRef, Extra: row.Extra, Exact: row.Exact,
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strconv"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"ledgerindexer/ledger"
 )
 
@@ -18,30 +20,16 @@ const (
 	maxBytes = 32 << 20
 )
 
-// Exact collects the values that jsonb cannot hold, in the columns of table exact_payloads. The tables for other owners
-// have some of these columns.
+// Exact collects what the columns of one row cannot hold: an object with the JSON of each such value as a text, by the
+// name of its field.
 type Exact struct {
-	Rows  []ExactPayload
-	plain bool // the values that come are known to be none of those
-}
-
-// Place is whose value it is: the fields that are nil do not apply. The ordinal distinguishes elements that have
-// nothing else to identify them: interface views of one event, and unknown elements.
-type Place struct {
-	offset      ledger.Offset
-	nodeID      *int32
-	interfaceID *string
-	ordinal     *int64
-}
-
-func placed(ordinal int) *int64 {
-	n := int64(ordinal)
-	return &n
+	fields []byte
+	plain  bool // the values that come are known to be none of those
 }
 
 // Value returns what the row's own jsonb column takes: the value itself, or where jsonb refuses it a stand-in that
 // says why, while the value is kept exactly.
-func (k *Exact) Value(at Place, field string, value ledger.JSON) []byte {
+func (k *Exact) Value(field string, value ledger.JSON) []byte {
 	if value == nil || k.plain {
 		return value
 	}
@@ -49,22 +37,38 @@ func (k *Exact) Value(at Place, field string, value ledger.JSON) []byte {
 	if reason == "" {
 		return value
 	}
-	k.keep(at, field, value)
+	k.keep(field, value)
 	return []byte(`{"$exact": "` + reason + `"}`)
 }
 
 // Time keeps the text of a time that says more than microseconds can.
-func (k *Exact) Time(at Place, field string, t ledger.Time) {
+func (k *Exact) Time(field string, t ledger.Time) {
 	if t.Exact != "" {
-		k.keep(at, field, []byte(`"`+t.Exact+`"`))
+		k.keep(field, []byte(`"`+t.Exact+`"`))
 	}
 }
 
-func (k *Exact) keep(at Place, field string, exact []byte) {
-	k.Rows = append(k.Rows, ExactPayload{
-		LedgerOffset: int64(at.offset), NodeID: at.nodeID, InterfaceID: at.interfaceID, Seq: at.ordinal, Field: field,
-		Exact: exact,
-	})
+// keep keeps JSON, which is UTF-8 and has NULs and halves of surrogate pairs as escapes only: as a text, jsonb takes
+// it.
+func (k *Exact) keep(field string, exact []byte) {
+	before := byte(',')
+	if k.fields == nil {
+		before = '{'
+	}
+	k.fields = append(k.fields, before)
+	k.fields = strconv.AppendQuote(k.fields, field)
+	k.fields = append(k.fields, ':')
+	k.fields, _ = jsontext.AppendQuote(k.fields, exact) // whatever is no UTF-8 was refused when it was decoded
+}
+
+// Column returns the value of the row's column exact, nil for none, and begins the next row.
+func (k *Exact) Column() []byte {
+	if k.fields == nil {
+		return nil
+	}
+	column := append(k.fields, '}')
+	k.fields = nil
+	return column
 }
 
 // jsonbRefuses returns why jsonb cannot hold value, which is valid JSON; empty where it can.

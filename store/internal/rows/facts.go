@@ -34,7 +34,6 @@ func (f *Facts) Tables() []Table {
 		TableOf("reassignments", f.reassignments),
 		TableOf("topology_events", f.topologyEvents),
 		TableOf("unknown_elements", f.unknown),
-		TableOf("exact_payloads", f.exact.Rows),
 	}
 }
 
@@ -128,17 +127,17 @@ func emptied[T any](list []T) []T {
 
 // Add converts an update into its rows.
 func (f *Facts) Add(r names.Numbers, u *ledger.Update) {
-	at := Place{offset: u.Offset}
 	f.exact.plain = u.Plain
-	f.exact.Time(at, "recordTime", u.RecordTime)
-	f.exact.Time(at, "effectiveAt", u.EffectiveAt)
+	f.exact.Time("recordTime", u.RecordTime)
+	f.exact.Time("effectiveAt", u.EffectiveAt)
 	synchronizer := r.OptionalSynchronizer(u.SynchronizerID)
 	row := Update{
 		LedgerOffset: int64(u.Offset), Kind: string(u.Kind), SynchronizerRef: synchronizer,
 		RecordTime: Timestamp(u.RecordTime), EffectiveAt: Timestamp(u.EffectiveAt), CommandID: u.CommandID,
 		WorkflowID:  u.WorkflowID,
 		TraceParent: u.TraceParent, TraceState: u.TraceState, ExternalTransactionHash: u.ExternalTransactionHash,
-		TransactionHash: u.TransactionHash, PaidTrafficCost: u.PaidTrafficCost, Extra: f.exact.Value(at, "extra", u.Extra),
+		TransactionHash: u.TransactionHash, PaidTrafficCost: u.PaidTrafficCost, Extra: f.exact.Value("extra", u.Extra),
+		Exact: f.exact.Column(),
 	}
 	row.SeenByRef, row.SeenAlsoByRef, row.SeenByOthersRef = r.SeenBy(u)
 	if u.ID != "" {
@@ -155,8 +154,7 @@ func (f *Facts) Add(r names.Numbers, u *ledger.Update) {
 		}
 		assigned := assignments[c.NodeID]
 		f.addCreated(r, u, c, r.OptionalSynchronizer(&assigned.Target))
-		f.addReassignment(u, assignedRow(r, Place{offset: u.Offset, nodeID: &assigned.NodeID}, assigned, c.WitnessParties,
-			&f.exact))
+		f.addReassignment(u, assignedRow(r, u.Offset, assigned.NodeID, assigned, c.WitnessParties, &f.exact))
 	}
 	for i := range u.Archived {
 		f.addArchived(r, u, &u.Archived[i], synchronizer)
@@ -171,10 +169,9 @@ func (f *Facts) Add(r names.Numbers, u *ledger.Update) {
 		f.addTopology(u, &u.Topology[i], synchronizer)
 	}
 	for i, e := range u.Unknown {
-		at := Place{offset: u.Offset, nodeID: e.NodeID, ordinal: placed(i)}
 		f.unknown = append(f.unknown, UnknownElement{
 			LedgerOffset: int64(u.Offset), Ordinal: int32(i), NodeID: e.NodeID, Kind: e.Kind, SynchronizerRef: synchronizer,
-			RecordTime: Timestamp(u.RecordTime), Raw: f.exact.Value(at, "raw", e.Raw),
+			RecordTime: Timestamp(u.RecordTime), Raw: f.exact.Value("raw", e.Raw), Exact: f.exact.Column(),
 		})
 	}
 }
@@ -191,26 +188,24 @@ func (f *Facts) addCreated(r names.Numbers, u *ledger.Update, c *ledger.CreatedE
 }
 
 func (f *Facts) addArchived(r names.Numbers, u *ledger.Update, a *ledger.ArchivedEvent, synchronizer *int32) {
-	at := Place{offset: u.Offset, nodeID: &a.NodeID}
 	f.archived = append(f.archived, Archived{
 		LedgerOffset: int64(u.Offset), NodeID: a.NodeID, ContractID: a.ContractID, TemplateRef: r.Template(a.TemplateID,
 			a.PackageName, nil),
 		SynchronizerRef: synchronizer, RecordTime: Timestamp(u.RecordTime), WitnessPartiesRef: r.Parties(a.WitnessParties),
-		ImplementedInterfaces: a.ImplementedInterfaces, Extra: f.exact.Value(at, "extra", a.Extra),
+		ImplementedInterfaces: a.ImplementedInterfaces, Extra: f.exact.Value("extra", a.Extra), Exact: f.exact.Column(),
 	})
 }
 
 func (f *Facts) addExercised(r names.Numbers, u *ledger.Update, e *ledger.ExercisedEvent, synchronizer *int32) {
-	at := Place{offset: u.Offset, nodeID: &e.NodeID}
 	f.exercised = append(f.exercised, Exercised{
 		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, ContractID: e.ContractID, TemplateRef: r.Template(e.TemplateID,
 			e.PackageName, nil),
 		SynchronizerRef: synchronizer, RecordTime: Timestamp(u.RecordTime), InterfaceID: e.InterfaceID, Choice: e.Choice,
-		ChoiceArgument: f.exact.Value(at, "choice_argument", e.Argument), ExerciseResult: f.exact.Value(at, "exercise_result",
-			e.Result),
+		ChoiceArgument:   f.exact.Value("choice_argument", e.Argument),
+		ExerciseResult:   f.exact.Value("exercise_result", e.Result),
 		ActingPartiesRef: r.Parties(e.ActingParties), Consuming: e.Consuming, LastDescendantNodeID: e.LastDescendantNodeID,
 		WitnessPartiesRef: r.Parties(e.WitnessParties), ACSDelta: e.ACSDelta, ImplementedInterfaces: e.ImplementedInterfaces,
-		Extra: f.exact.Value(at, "extra", e.Extra),
+		Extra: f.exact.Value("extra", e.Extra), Exact: f.exact.Column(),
 	})
 }
 
@@ -220,11 +215,10 @@ func (f *Facts) addReassignment(u *ledger.Update, row Reassignment) {
 }
 
 func (f *Facts) addTopology(u *ledger.Update, e *ledger.TopologyEvent, synchronizer *int32) {
-	at := Place{offset: u.Offset, nodeID: &e.NodeID}
 	f.topologyEvents = append(f.topologyEvents, TopologyEvent{
 		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, Kind: string(e.Kind), SynchronizerRef: synchronizer,
 		RecordTime: Timestamp(u.RecordTime), PartyID: e.PartyID, ParticipantID: e.ParticipantID, Permission: e.Permission,
-		Extra: f.exact.Value(at, "extra", e.Extra),
+		Extra: f.exact.Value("extra", e.Extra), Exact: f.exact.Column(),
 	})
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 // LookupRow converts an outcome into its row.
-func LookupRow(r names.Numbers, lookup *ledger.Lookup) (row dbsqlc.LookupSaveParams, exact Exact) {
-	row = dbsqlc.LookupSaveParams{
+func LookupRow(r names.Numbers, lookup *ledger.Lookup) dbsqlc.LookupSaveParams {
+	row := dbsqlc.LookupSaveParams{
 		ContractID: lookup.ContractID, Status: string(lookup.Status),
 		LookedUpAt: Timestamp(ledger.Time{Time: lookup.At, Valid: true}),
 	}
@@ -22,13 +22,15 @@ func LookupRow(r names.Numbers, lookup *ledger.Lookup) (row dbsqlc.LookupSavePar
 	if c := lookup.Contract; c != nil {
 		template := r.Template(c.TemplateID, c.PackageName, nil)
 		row.TemplateRef, row.CreatedAt = &template, Timestamp(c.CreatedAt)
-		exact.Time(Place{}, "createdAt", c.CreatedAt)
-		row.Payload = exact.Value(Place{}, "payload", c.Argument)
-		row.ContractKey = exact.Value(Place{}, "contract_key", c.ContractKey)
+		var exact Exact
+		exact.Time("createdAt", c.CreatedAt)
+		row.Payload = exact.Value("payload", c.Argument)
+		row.ContractKey = exact.Value("contract_key", c.ContractKey)
+		row.Exact = exact.Column()
 		row.ContractKeyHash = c.ContractKeyHash
 		row.Signatories, row.Observers, row.WitnessParties = c.Signatories, c.Observers, c.WitnessParties
 	}
-	return row, exact
+	return row
 }
 
 // Storable returns an outcome as the database can hold it.

@@ -58,17 +58,7 @@ func (r *Records) Tables() []Table {
 		TableOf("taps", r.taps),
 		TableOf("aborted_transfer_instructions", r.aborted),
 		TableOf("unknown_transactions", r.unknown),
-		TableOf("record_exact_payloads", r.exactValues()),
 	}
-}
-
-func (r *Records) exactValues() []RecordExactPayload {
-	values := make([]RecordExactPayload, len(r.exact.Rows))
-	for i := range r.exact.Rows {
-		x := &r.exact.Rows[i]
-		values[i] = RecordExactPayload{Seq: *x.Seq, Field: x.Field, Exact: x.Exact}
-	}
-	return values
 }
 
 // PartyTransfers returns the rows of table party_transfers that follow from these, in the order of its index.
@@ -101,7 +91,6 @@ func (r *Records) grow(records []ledger.Transaction) {
 // recordExact keeps what the columns of one record can't hold. Its fields are paths in the record as it was sent.
 type recordExact struct {
 	keeper *Exact
-	at     Place
 	within string // where it is not empty, fields are those of the part that has this path
 	index  int    // of an element, where that is a list; else below 0
 }
@@ -131,7 +120,7 @@ func (x recordExact) value(field string, value ledger.JSON) []byte {
 	if value == nil {
 		return nil
 	}
-	return x.keeper.Value(x.at, x.path(field), value)
+	return x.keeper.Value(x.path(field), value)
 }
 
 // AddAll converts records into their rows, with the seqs after a given one, and without redacted content. The
@@ -144,8 +133,8 @@ func (r *Records) AddAll(refs names.Numbers, erased *redacted.Set, after int64, 
 }
 
 func (r *Records) add(refs names.Numbers, seq int64, t *ledger.Transaction, fingerprint int64) {
-	x := recordExact{keeper: &r.exact, at: Place{ordinal: &seq}}
-	r.exact.Time(x.at, "date", t.Date)
+	x := recordExact{keeper: &r.exact}
+	r.exact.Time("date", t.Date)
 	row := Transaction{
 		Seq: seq, EventID: t.EventID, Kind: string(t.Kind), TransactionType: t.Type, Date: Timestamp(t.Date),
 		DomainRef: refs.OptionalSynchronizer(t.DomainID), OffsetText: t.Offset, Round: t.Round, Fingerprint: fingerprint,
@@ -157,7 +146,6 @@ func (r *Records) add(refs names.Numbers, seq int64, t *ledger.Transaction, fing
 	if t.Word != "" {
 		row.UnitWord = &t.Word
 	}
-	r.Transactions = append(r.Transactions, row)
 	switch t.Kind {
 	case ledger.TransactionTransfer:
 		r.addTransfer(x, seq, t)
@@ -173,12 +161,14 @@ func (r *Records) add(refs names.Numbers, seq int64, t *ledger.Transaction, fing
 	default:
 		r.unknown = append(r.unknown, UnknownTransaction{Seq: seq, Raw: x.value("raw", t.Raw)})
 	}
+	row.Exact = r.exact.Column() // of all rows of the record
+	r.Transactions = append(r.Transactions, row)
 }
 
 func (r *Records) addTransfer(x recordExact, seq int64, t *ledger.Transaction) {
 	transfer, sender := t.Transfer, &t.Transfer.Sender
 	if transfer.DescriptionExact != nil {
-		x.keeper.keep(x.at, "transfer.description", transfer.DescriptionExact)
+		x.keeper.keep("transfer.description", transfer.DescriptionExact)
 	}
 	r.transfers = append(r.transfers, Transfer{
 		Seq: seq, Date: Timestamp(t.Date), Round: t.Round, Sender: sender.Party,

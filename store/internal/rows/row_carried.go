@@ -26,6 +26,7 @@ type CarriedCreated struct {
 	Extra               []byte             `db:"extra"`
 	EntryExtra          []byte             `db:"entry_extra"`
 	StakeholdersRef     *int32             `db:"stakeholders_ref"`
+	Exact               []byte             `db:"exact"`
 }
 
 // CarriedInterfaceView is a row of carried_interface_views.
@@ -44,6 +45,7 @@ type CarriedInterfaceView struct {
 	ImplementationPackageID *string `db:"implementation_package_id"`
 	Extra                   []byte  `db:"extra"`
 	SeenByRef               *int32  `db:"seen_by_ref"`
+	Exact                   []byte  `db:"exact"`
 }
 
 // CarriedReassignment is a row of carried_reassignments.
@@ -67,6 +69,7 @@ type CarriedReassignment struct {
 	CreatedNodeID         int32              `db:"created_node_id"`
 	Extra                 []byte             `db:"extra"`
 	EntryExtra            []byte             `db:"entry_extra"`
+	Exact                 []byte             `db:"exact"`
 }
 
 // CarriedUnknownElement is a row of carried_unknown_elements.
@@ -77,15 +80,5 @@ type CarriedUnknownElement struct {
 	Raw          []byte  `db:"raw"`
 	WorkflowID   *string `db:"workflow_id"`
 	EntryExtra   []byte  `db:"entry_extra"`
-}
-
-// CarriedExactPayload is a row of carried_exact_payloads.
-type CarriedExactPayload struct {
-	LedgerOffset   int64   `db:"ledger_offset"`
-	NodeID         *int32  `db:"node_id"`
-	InterfaceID    *string `db:"interface_id"`
-	Seq            *int64  `db:"seq"`
-	SnapshotOffset int64   `db:"snapshot_offset"`
-	Field          string  `db:"field"`
-	Exact          []byte  `db:"exact"`
+	Exact        []byte  `db:"exact"`
 }

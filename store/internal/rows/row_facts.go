@@ -26,6 +26,7 @@ type Update struct {
 	ExternalTransactionHash []byte  `db:"external_transaction_hash"`
 	TransactionHash         []byte  `db:"transaction_hash"`
 	Extra                   []byte  `db:"extra"`
+	Exact                   []byte  `db:"exact"`
 }
 
 // Created is a row of created.
@@ -49,6 +50,7 @@ type Created struct {
 	ContractKeyHash  []byte `db:"contract_key_hash"`
 	CreatedEventBlob []byte `db:"created_event_blob"`
 	Extra            []byte `db:"extra"`
+	Exact            []byte `db:"exact"`
 }
 
 // Archived is a row of archived.
@@ -62,6 +64,7 @@ type Archived struct {
 	ContractID            string             `db:"contract_id"`
 	ImplementedInterfaces []string           `db:"implemented_interfaces"`
 	Extra                 []byte             `db:"extra"`
+	Exact                 []byte             `db:"exact"`
 }
 
 // Exercised is a row of exercised.
@@ -83,6 +86,7 @@ type Exercised struct {
 	ExerciseResult        []byte             `db:"exercise_result"`
 	ImplementedInterfaces []string           `db:"implemented_interfaces"`
 	Extra                 []byte             `db:"extra"`
+	Exact                 []byte             `db:"exact"`
 }
 
 // InterfaceView is a row of interface_views.
@@ -102,6 +106,7 @@ type InterfaceView struct {
 	StatusDetails           []byte  `db:"status_details"`
 	ImplementationPackageID *string `db:"implementation_package_id"`
 	Extra                   []byte  `db:"extra"`
+	Exact                   []byte  `db:"exact"`
 }
 
 // Reassignment is a row of reassignments.
@@ -121,6 +126,7 @@ type Reassignment struct {
 	ReassignmentID        string             `db:"reassignment_id"`
 	Submitter             *string            `db:"submitter"`
 	Extra                 []byte             `db:"extra"`
+	Exact                 []byte             `db:"exact"`
 }
 
 // TopologyEvent is a row of topology_events.
@@ -134,6 +140,7 @@ type TopologyEvent struct {
 	ParticipantID   *string            `db:"participant_id"`
 	Permission      *string            `db:"permission"`
 	Extra           []byte             `db:"extra"`
+	Exact           []byte             `db:"exact"`
 }
 
 // UnknownElement is a row of unknown_elements.
@@ -145,29 +152,5 @@ type UnknownElement struct {
 	SynchronizerRef *int32             `db:"synchronizer_ref"`
 	RecordTime      pgtype.Timestamptz `db:"record_time"`
 	Raw             []byte             `db:"raw"`
-}
-
-// ExactPayload is a row of exact_payloads.
-type ExactPayload struct {
-	LedgerOffset int64   `db:"ledger_offset"`
-	NodeID       *int32  `db:"node_id"`
-	InterfaceID  *string `db:"interface_id"`
-	Seq          *int64  `db:"seq"`
-	Field        string  `db:"field"`
-	Exact        []byte  `db:"exact"`
-}
-
-// CheckpointExactPayload is a row of checkpoint_exact_payloads.
-type CheckpointExactPayload struct {
-	LedgerOffset int64  `db:"ledger_offset"`
-	Field        string `db:"field"`
-	Exact        []byte `db:"exact"`
-}
-
-// LookupExactPayload is a row of lookup_exact_payloads.
-type LookupExactPayload struct {
-	LedgerOffset int64  `db:"ledger_offset"`
-	NodeID       int32  `db:"node_id"`
-	Field        string `db:"field"`
-	Exact        []byte `db:"exact"`
+	Exact           []byte             `db:"exact"`
 }

@@ -20,6 +20,7 @@ type Transaction struct {
 	Fingerprint     int64              `db:"fingerprint"`
 	Extra           []byte             `db:"extra"`
 	Rules           *int32             `db:"rules"`
+	Exact           []byte             `db:"exact"`
 }
 
 // Transfer is a row of transfers.
@@ -114,11 +115,4 @@ type BalanceChange struct {
 type UnknownTransaction struct {
 	Seq int64  `db:"seq"`
 	Raw []byte `db:"raw"`
-}
-
-// RecordExactPayload is a row of record_exact_payloads.
-type RecordExactPayload struct {
-	Seq   int64  `db:"seq"`
-	Field string `db:"field"`
-	Exact []byte `db:"exact"`
 }

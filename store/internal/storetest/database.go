@@ -240,7 +240,7 @@ var ProjectedTables = []string{"lifetimes", "active_contracts", "coverage"}
 // ForgetUpdates sets a database that began at genesis back to there.
 func (d *DB) ForgetUpdates() {
 	d.T.Helper()
-	d.Exec("TRUNCATE indexer.lookups, indexer.lookup_exact_payloads, indexer." +
+	d.Exec("TRUNCATE indexer.lookups, indexer." +
 		strings.Join(slices.Concat(FactTables, ProjectedTables), ", indexer."))
 	d.Write("UPDATE indexer.checkpoints SET ledger_offset = 0")
 }

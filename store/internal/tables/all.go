@@ -21,20 +21,6 @@ const (
 	unknownOfWaiting = "s.ledger_offset = " + waiting
 )
 
-// What exact values s belong to none, which is known of some tables by other tables of the database.
-const (
-	ofNoCarriedRow = `NOT (EXISTS (SELECT FROM shown_created c
-        WHERE c.ledger_offset = s.ledger_offset AND c.node_id = s.node_id AND s.field NOT LIKE 'assignment\_%')
-    OR EXISTS (SELECT FROM shown_reassignments r
-        WHERE r.ledger_offset = s.ledger_offset AND r.node_id = s.node_id AND (r.kind = 'assigned') = (s.field LIKE 'assignment\_%'))
-    OR EXISTS (SELECT FROM shown_unknown_elements u
-        WHERE u.ledger_offset = s.ledger_offset AND u.ordinal = s.seq AND s.node_id IS NULL))`
-	ofNoLookup     = `NOT EXISTS (SELECT FROM lookups l WHERE l.status = 'found' AND l.ledger_offset = s.ledger_offset AND l.node_id = s.node_id)`
-	ofNoCheckpoint = `NOT EXISTS (
-    SELECT FROM offset_checkpoints o JOIN synchronizers d ON d.synchronizer_ref = o.synchronizer_ref
-    WHERE o.ledger_offset = s.ledger_offset AND s.field IN ('checkpoint_extra ' || d.synchronizer_id, 'checkpoint_time ' || d.synchronizer_id))`
-)
-
 // What projections follow from. Filled history counts where it is known what was active at the base.
 const (
 	activations = "active_holdings(@activated_after, @watermark, @base)"
@@ -54,52 +40,50 @@ func key(columns ...string) []string { return columns }
 
 var all = []Table{
 	{Name: "updates", Family: Facts, Seen: seenByList("seen_by_ref", "seen_also_by_ref", "seen_by_others_ref"),
-		Content: key("extra"), Key: key(offset), Place: offset, Partitioned: true, Reset: Remove, Pruned: true},
+		Content: key("extra", "exact"), Key: key(offset), Place: offset, Partitioned: true, Reset: Remove, Pruned: true},
 	{Name: "created", Family: Facts, Seen: seenByList("stakeholders_ref", "witness_parties_ref"),
-		Content: key("payload", "contract_key", "contract_key_hash", "created_event_blob", "extra"), Key: key(offset, node),
-		Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true, Contract: true},
-	{Name: "archived", Family: Facts, Seen: seenByList("witness_parties_ref"), Content: key("extra"),
+		Content: key("payload", "contract_key", "contract_key_hash", "created_event_blob", "extra", "exact"),
+		Key:     key(offset, node),
+		Place:   offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true, Contract: true},
+	{Name: "archived", Family: Facts, Seen: seenByList("witness_parties_ref"), Content: key("extra", "exact"),
 		Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true,
 		Contract: true},
 	{Name: "exercised", Family: Facts, Seen: seenByList("witness_parties_ref"), Content: key("choice_argument",
-		"exercise_result", "extra"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true,
+		"exercise_result", "extra", "exact"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove,
+		Pruned:  true,
 		Element: true, Activity: true, Contract: true},
 	{Name: "interface_views", Family: Facts, Seen: seenByList("seen_by_ref"), Content: key("view_value", "status_message",
-		"status_details", "extra"), Key: key(offset, node, "ordinal"), Place: offset, Partitioned: true, Reset: Remove,
+		"status_details", "extra", "exact"), Key: key(offset, node, "ordinal"), Place: offset, Partitioned: true,
+		Reset:  Remove,
 		Pruned: true},
-	{Name: "reassignments", Family: Facts, Seen: seenByList("witness_parties_ref"), Content: key("extra"),
+	{Name: "reassignments", Family: Facts, Seen: seenByList("witness_parties_ref"), Content: key("extra", "exact"),
 		Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true,
 		Contract: true},
-	{Name: "topology_events", Family: Facts, Seen: ofMyParty, Content: key("extra"), Key: key(offset, node), Place: offset,
+	{Name: "topology_events", Family: Facts, Seen: ofMyParty, Content: key("extra", "exact"), Key: key(offset, node),
+		Place:       offset,
 		Partitioned: true, Reset: Remove, Pruned: true, Element: true},
-	{Name: "unknown_elements", Family: Facts, Seen: Nobody, Content: key("raw"), Key: key(offset, "ordinal"),
+	{Name: "unknown_elements", Family: Facts, Seen: Nobody, Content: key("raw", "exact"), Key: key(offset, "ordinal"),
 		Place: offset, Reset: Remove, Pruned: true, Element: true},
-	{Name: "exact_payloads", Family: Facts, Seen: ofSeenEvent, Content: key("exact"),
-		Key: key(offset, node, "interface_id", seq, "field"), Place: offset, Reset: Remove, Pruned: true},
 
 	{Name: "carried_created", Family: Snapshot, Seen: seenByList("stakeholders_ref", "witness_parties_ref"),
 		Which: ofShown, Content: key("payload", "contract_key", "contract_key_hash", "created_event_blob", "extra",
-			"entry_extra"), Key: key(offset, node), SnapshotOffset: snapshot, Fact: "created", Contract: true},
+			"entry_extra", "exact"), Key: key(offset, node), SnapshotOffset: snapshot, Fact: "created", Contract: true},
 	{Name: "carried_interface_views", Family: Snapshot, Seen: seenByList("seen_by_ref"), Which: ofShown,
-		Content: key("view_value", "status_message", "status_details", "extra"), Key: key(offset, node, "ordinal"),
+		Content: key("view_value", "status_message", "status_details", "extra", "exact"), Key: key(offset, node, "ordinal"),
 		SnapshotOffset: snapshot, Fact: "interface_views"},
 	{Name: "carried_reassignments", Family: Snapshot, Seen: seenByList("witness_parties_ref"), Which: ofShown,
-		Content: key("extra", "entry_extra"), Key: key(offset, node), SnapshotOffset: snapshot, Fact: "reassignments",
+		Content: key("extra", "entry_extra", "exact"), Key: key(offset, node), SnapshotOffset: snapshot,
+		Fact:     "reassignments",
 		Contract: true},
 	{Name: "carried_unknown_elements", Family: Snapshot, Seen: Nobody, Which: unknownOfShown,
-		Content: key("raw", "entry_extra"), Key: key(offset, "ordinal"), SnapshotOffset: offset},
-	{Name: "carried_exact_payloads", Family: Snapshot, Seen: ofSeenCarriedEvent, Which: ofShown, Content: key("exact"),
-		Key: key(offset, node, "interface_id", seq, "field"), SnapshotOffset: snapshot,
-		Fact: "exact_payloads", Orphan: ofNoCarriedRow},
+		Content: key("raw", "entry_extra", "exact"), Key: key(offset, "ordinal"), SnapshotOffset: offset},
 
 	{Name: "carried_created", Family: Waiting, Which: ofWaiting, Key: key(offset, node)},
 	{Name: "carried_interface_views", Family: Waiting, Which: ofWaiting, Key: key(offset, node, "ordinal")},
 	{Name: "carried_reassignments", Family: Waiting, Which: ofWaiting, Key: key(offset, node)},
 	{Name: "carried_unknown_elements", Family: Waiting, Which: unknownOfWaiting, Key: key(offset, "ordinal")},
-	{Name: "carried_exact_payloads", Family: Waiting, Which: ofWaiting, Key: key(offset, node, "interface_id", seq,
-		"field")},
 
-	{Name: "transactions", Family: Records, Seen: ofHistory, Content: key("extra"), Key: key(seq), Place: seq},
+	{Name: "transactions", Family: Records, Seen: ofHistory, Content: key("extra", "exact"), Key: key(seq), Place: seq},
 	{Name: "transfers", Family: Records, Seen: ofHistory, Content: key("description", "sender_extra", "extra"),
 		Key: key(seq), Place: seq, Kind: ledger.TransactionTransfer},
 	{Name: "transfer_receivers", Family: Records, Seen: ofHistory, Content: key("extra"), Key: key(seq, "ordinal"),
@@ -114,8 +98,6 @@ var all = []Table{
 		Place: seq, Kind: ledger.TransactionAbort},
 	{Name: "unknown_transactions", Family: Records, Seen: ofHistory, Content: key("raw"), Key: key(seq), Place: seq,
 		Kind: ledger.TransactionUnknown},
-	{Name: "record_exact_payloads", Family: Records, Seen: ofHistory, Content: key("exact"), Key: key(seq, "field"),
-		Place: seq},
 
 	{Name: "party_transfers", Family: Totals, Seen: ofHistory, Key: key("party", "date", seq, "sent"), Place: seq,
 		Follows: "transfer_parties", Unknown: "set_aside(s.seq)"},
@@ -128,10 +110,6 @@ var all = []Table{
 
 	{Name: "offset_checkpoints", Family: State, Seen: Everyone, Key: key(offset, "synchronizer_ref"), Place: offset,
 		Reset: Remove, Pruned: true, NoCopy: "hints of the server, which no promise rests on"},
-	{Name: "checkpoint_exact_payloads", Family: State, Seen: Everyone, Place: offset, Reset: Remove, Pruned: true,
-		Orphan: ofNoCheckpoint, NoCopy: "as offset_checkpoints"},
-	{Name: "lookup_exact_payloads", Family: State, Seen: ofSeenLookup, Content: key("exact"), Place: offset, Reset: Remove,
-		Pruned: true, Moved: true, Orphan: ofNoLookup, NoCopy: "compared with the participant"},
 
 	// In this order: what is held follows from the interfaces too, and a contract that a reset makes active again was not
 	// active before.
@@ -152,8 +130,9 @@ var all = []Table{
 		Place: "deactivated_offset", Partitioned: true, Reset: Reopen, Pruned: true,
 		Follows: activations, Of: "w.deactivated_offset IS NOT NULL",
 		Unknown: "s.deactivated_offset <= @judged_after OR s.activated_offset <= @replayed_to OR " + activatedBefore},
-	{Name: "lookups", Family: Projections, Seen: ofLookup, Content: key("payload", "contract_key", "contract_key_hash"),
-		Key: key(offset, node), Place: offset, Reset: Remove, Pruned: true, Moved: true,
+	{Name: "lookups", Family: Projections, Seen: ofLookup,
+		Content: key("payload", "contract_key", "contract_key_hash", "exact"),
+		Key:     key(offset, node), Place: offset, Reset: Remove, Pruned: true, Moved: true,
 		Follows: "wanted_lookups(@base, @watermark)", Named: key("contract_id")},
 	{Name: "reader_lists", Family: Projections, Key: key("reader", "chunk"), Follows: "wanted_reader_lists"},
 

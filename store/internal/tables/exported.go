@@ -38,7 +38,7 @@ func InExport() []Exported {
 		{Relation: "topology_events", Of: key("topology_events"), Place: offset, Order: key(node)},
 		{Relation: "unknown_updates", Of: key("unknown_elements", "carried_unknown_elements"), Place: offset,
 			Order: key(node, "kind", "raw")},
-		{Relation: "exact_payloads", Of: key("exact_payloads", "carried_exact_payloads"), Place: offset,
+		{Relation: "exact_payloads", Of: Names(In(Facts, Snapshot)), Place: offset,
 			Order: key(node, "interface_id", seq, "field"),
 			Which: `stream = 'updates' AND field NOT LIKE 'checkpoint\_%'`},
 		{Relation: "contract_lifetimes", Of: key("lifetimes"), Place: "active_until",
@@ -62,7 +62,7 @@ func ExportedRecords() []Exported {
 		{Relation: "taps", Of: key("taps"), Place: seq},
 		{Relation: "aborted_transfer_instructions", Of: key("aborted_transfer_instructions"), Place: seq},
 		{Relation: "unknown_transactions", Of: key("unknown_transactions"), Place: seq},
-		{Relation: "exact_payloads", Of: key("record_exact_payloads"), Place: seq, Order: key("field"),
+		{Relation: "exact_payloads", Of: key("transactions"), Place: seq, Order: key("field"),
 			Which: "stream = 'transactions'"},
 	}
 }

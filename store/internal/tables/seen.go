@@ -21,19 +21,9 @@ const (
 	ofHistory    = "EXISTS (SELECT FROM my_history)"
 	ofUpdates    = "s.stream = '" + StreamUpdates + "'"
 
-	// Whoever sees a row sees what belongs to it: the policies of its table apply here too.
-	ofSeenCreation        = "EXISTS (SELECT FROM created c WHERE c.ledger_offset = s.ledger_offset AND c.node_id = s.node_id)"
-	ofSeenCarriedCreation = "EXISTS (SELECT FROM carried_created c" +
-		" WHERE c.ledger_offset = s.ledger_offset AND c.node_id = s.node_id AND c.snapshot_offset = s.snapshot_offset)"
-	ofSeenCarriedEvent = ofSeenCarriedCreation + " OR EXISTS (SELECT FROM carried_reassignments c" +
-		" WHERE c.ledger_offset = s.ledger_offset AND c.node_id = s.node_id AND c.snapshot_offset = s.snapshot_offset)"
+	// The policies of the tables that are asked apply too.
 	ofSeenEnd = "EXISTS (SELECT FROM archived a WHERE a.ledger_offset = s.ledger_offset AND a.node_id = s.node_id)" +
 		" OR EXISTS (SELECT FROM exercised e WHERE e.ledger_offset = s.ledger_offset AND e.node_id = s.node_id)"
-	ofSeenEvent = ofSeenCreation + " OR " + ofSeenEnd +
-		" OR EXISTS (SELECT FROM reassignments r WHERE r.ledger_offset = s.ledger_offset AND r.node_id = s.node_id)" +
-		" OR EXISTS (SELECT FROM topology_events t WHERE t.ledger_offset = s.ledger_offset AND t.node_id = s.node_id)" +
-		" OR s.node_id IS NULL AND s.seq IS NULL AND EXISTS (SELECT FROM updates u WHERE u.ledger_offset = s.ledger_offset)"
-
 	// A contract that was found is seen by its stakeholders. One that was not is seen by whoever sees the event that it
 	// was looked up for.
 	ofLookup = "CASE WHEN s.status = 'found' THEN EXISTS (SELECT FROM my_parties m WHERE m.party = ANY (s.signatories) " +
@@ -44,7 +34,6 @@ const (
 		"c.contract_id = s.id) OR EXISTS (SELECT FROM archived a WHERE a.contract_id = s.id) OR EXISTS (SELECT FROM " +
 		"exercised e WHERE e.contract_id = s.id) OR EXISTS (SELECT FROM reassignments r WHERE r.contract_id = s.id) OR " +
 		"EXISTS (SELECT FROM lookups l WHERE l.contract_id = s.id) END"
-	ofSeenLookup = "EXISTS (SELECT FROM lookups l WHERE l.ledger_offset = s.ledger_offset AND l.node_id = s.node_id)"
 )
 
 // seenByList returns the condition that a list of parties in one of these columns has one of the role's. The planner

@@ -72,7 +72,7 @@ type Table struct {
 	Seen string
 
 	// Content are the columns that hold what can be redacted: they become NULL, except for what a contract holds, which is
-	// computed again, and for rows that are nothing but content, which go.
+	// computed again, and for exact values, of which those of times stay.
 	Content []string
 
 	// Place is the column whose number says which offset or record a row belongs to: rows are sealed, removed by a reset
@@ -84,9 +84,6 @@ type Table struct {
 	// Pruned: pruning up to an offset removes the rows whose place is up to there. Moved: those that are needed beyond it
 	// move there before, which PruneMoveLookups does at the end of pruning, and it removes the others.
 	Pruned, Moved bool
-	// Orphan is true of rows s that belong to no row of another table, and so should not be there. Empty: that is found in
-	// another way.
-	Orphan string
 
 	// Of State and Dictionaries. NoCopy says why rows are not kept twice. Empty: they are, because they can't be restored
 	// from elsewhere.
