@@ -139,10 +139,7 @@ func (s *Store) refusePrune(ctx context.Context, tx pgx.Tx, extent *Extent, floo
 	address, by := s.Address(), s.db.Config.Commands
 	switch {
 	case !extent.Started:
-		return &ledger.Problem{
-			What: fmt.Sprintf("nothing has been indexed into database %s yet, so there is nothing to prune", address),
-			Do:   by.Begin(),
-		}
+		return s.NothingIndexed(ctx, "prune")
 	case extent.Incomplete:
 		return &ledger.Problem{
 			What: fmt.Sprintf("the scope of database %s was changed, and not everything was read in the new scope yet: what "+

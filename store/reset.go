@@ -134,20 +134,17 @@ func (s *Store) resettable(ctx context.Context, tx pgx.Tx, to ledger.Offset) (*E
 	if err != nil {
 		return nil, err
 	}
-	if err := s.refuseReset(&extent, to); err != nil {
+	if err := s.refuseReset(ctx, &extent, to); err != nil {
 		return nil, err
 	}
 	return &extent, s.refuseSnapshotOnlyNow(ctx, tx, &extent, to)
 }
 
-func (s *Store) refuseReset(extent *Extent, to ledger.Offset) error {
+func (s *Store) refuseReset(ctx context.Context, extent *Extent, to ledger.Offset) error {
 	address, by := s.Address(), s.db.Config.Commands
 	switch {
 	case !extent.Started:
-		return &ledger.Problem{
-			What: fmt.Sprintf("nothing has been indexed into database %s yet, so there is nothing to reset", address),
-			Do:   fmt.Sprintf("run `%s` or `%s`; an unfinished snapshot is dropped with `%[2]s --restart`", by.Run, by.Backfill),
-		}
+		return s.NothingIndexed(ctx, "reset")
 	case to < extent.HistoryFloor:
 		return &ledger.Problem{
 			What: fmt.Sprintf("database %s holds nothing to go back to at offset %d: its events begin after offset %d", address,

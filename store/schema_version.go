@@ -92,8 +92,26 @@ func (s *Store) refused(ctx context.Context, err error) error {
 	}
 }
 
-// otherPairs returns with which flags the ledgers of this database are to be found, where there are some in other
-// schemas; else it is empty.
+// NothingIndexed returns the *ledger.Problem of a database in whose pair of schemas nothing is stored, so that there is
+// nothing to do what is named.
+func (s *Store) NothingIndexed(ctx context.Context, to string) error {
+	elsewhere, err := s.otherPairs(ctx)
+	if err != nil {
+		return err
+	}
+	do := s.Commands().Begin()
+	if elsewhere != "" {
+		do = "to use " + elsewhere + "; to index another ledger beside it " + do
+	}
+	return &ledger.Problem{
+		What: fmt.Sprintf("nothing has been indexed into schema %s of database %s yet, so there is nothing to %s",
+			s.db.Config.Schemas.Views, s.Address(), to),
+		Do: do,
+	}
+}
+
+// otherPairs returns with which flags the ledgers of this database are to be found that other schemas hold, as far as
+// this user may know; empty: there are none.
 func (s *Store) otherPairs(ctx context.Context) (string, error) {
 	names, err := s.db.Queries.InspectPairs(ctx, s.db.Pool)
 	if err != nil {
@@ -101,13 +119,23 @@ func (s *Store) otherPairs(ctx context.Context) (string, error) {
 	}
 	var ways []string
 	for _, name := range names {
+		if name == s.db.Config.Schemas.Tables {
+			continue
+		}
+		var begun bool
+		err := s.db.Pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+pgx.Identifier{name, "checkpoints"}.Sanitize()+")").Scan(&begun)
+		if err != nil && !pg.HasCode(err, pg.InsufficientPrivilege) {
+			return "", s.db.Unusable(fmt.Errorf("database %s, look what schema %s holds: %w", s.Address(), name, err))
+		}
+		if !begun {
+			continue
+		}
 		views, err := s.db.Queries.InspectViews(ctx, s.db.Pool, name)
 		if err != nil {
 			return "", s.db.Unusable(fmt.Errorf("database %s, look for the views of schema %s: %w", s.Address(), name, err))
 		}
 		for _, view := range views {
-			ways = append(ways, fmt.Sprintf("the ledger in schema %[1]s give --tables-schema %[2]s --views-schema %[1]s", view,
-				name))
+			ways = append(ways, "the ledger in schema "+view+" "+session.Schemas{Tables: name, Views: view}.Flags())
 		}
 	}
 	return strings.Join(ways, ", or to use "), nil

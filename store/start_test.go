@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"sync"
 	"testing"
@@ -112,10 +113,25 @@ func TestSchemaVersions(t *testing.T) {
 func TestALedgerInOtherSchemasIsNamed(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	network := d.open(d.URL, func(c *Config) { c.Schemas = Schemas{Tables: "network_indexer", Views: "network"} })
+	pair := func(schemas Schemas) *Store { return d.open(d.URL, func(c *Config) { c.Schemas = schemas }) }
+	network, own := pair(NetworkSchemas), d.store()
 	err := network.CheckSchema(t.Context())
 	require.ErrorIs(t, err, ErrSchemaOlder)
-	storetest.RequireProblem(t, err, "schema version 0", "to use the ledger in schema ledger give --tables-schema indexer --views-schema ledger; ", "`indexer migrate`")
+	require.NotContains(t, err.Error(), "to use", "the other one holds nothing")
+	const begun = "INSERT INTO %s.checkpoints (stream, ledger_offset) VALUES ('updates', 1)"
+	d.Exec(fmt.Sprintf(begun, "indexer"))
+	storetest.RequireProblem(t, network.CheckSchema(t.Context()), "schema version 0",
+		"to use the ledger in schema ledger leave out --network, --tables-schema and --views-schema; ", "`indexer migrate`")
+
+	_, err = network.Migrate(t.Context())
+	require.NoError(t, err)
+	storetest.RequireProblem(t, network.NothingIndexed(t.Context(), "prune"), "into schema network", "nothing to prune", "leave out --network", "`indexer run`")
+	d.Exec("DELETE FROM indexer.checkpoints")
+	d.Exec(fmt.Sprintf(begun, "network_indexer"))
+	other := pair(Schemas{Tables: "a", Views: "b"})
+	for _, err := range []error{own.NothingIndexed(t.Context(), "reset"), other.CheckSchema(t.Context())} {
+		storetest.RequireProblem(t, err, "to use the ledger in schema network give --network; to index another ledger")
+	}
 }
 
 // Several processes migrate an empty database at once: one works, the others find it done.

@@ -30,6 +30,9 @@ type (
 	CommitOrder = leadership.CommitOrder
 )
 
+// NetworkSchemas are the pair of schemas of the updates of a network.
+var NetworkSchemas = session.NetworkSchemas
+
 // The roles. The snapshot backfill takes RoleUpdates, because it lays the ground the updates stream stands on.
 const (
 	RoleUpdates      = session.RoleUpdates

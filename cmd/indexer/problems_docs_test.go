@@ -25,7 +25,7 @@ var documented = map[string]struct {
 }{
 	"cmd/indexer/check.go":    {1, []string{"`indexer check` ends with 3 where"}},
 	"cmd/indexer/packages.go": {3, []string{"the server has no operation that lists packages", "the participant wants a token and none"}},
-	"cmd/indexer/update.go":   {2, []string{"Of `indexer contract`, `indexer update` and `indexer verify`"}},
+	"cmd/indexer/update.go":   {1, []string{"Of `indexer contract`, `indexer update` and `indexer verify`"}},
 
 	"ingest/fill.go": {4, []string{"`backfill history`: nothing has been indexed yet", "`backfill history`: `--to` lies beyond", "`backfill history`: history up to N",
 		"`backfill history`: `--from` is below"}},
@@ -58,7 +58,7 @@ var documented = map[string]struct {
 
 	"internal/export/bucket.go":   {3, []string{"`export`, `prune --exported`: the object store"}},
 	"internal/export/catalog.go":  {5, []string{"`export`, `prune --exported`: a manifest or a file", "`export --check`: a range was written again", "`export`, `prune --exported`: the place of a network", "`export`, `prune --exported`: two manifests", "`export`, `prune --exported`: a manifest is of another"}},
-	"internal/export/export.go":   {6, []string{"`export`: nothing has been indexed", "`export`, `prune --exported`: the database goes up to", "`export`: no manifest names"}},
+	"internal/export/export.go":   {5, []string{"`export`: nothing has been indexed", "`export`, `prune --exported`: the database goes up to", "`export`: no manifest names"}},
 	"internal/export/held.go":     {1, []string{"`prune --exported`: updates changed"}},
 	"internal/export/manifest.go": {3, []string{"`export`, `prune --exported`: a manifest or a file", "`export`, `prune --exported`: a manifest is of another"}},
 	"internal/export/plan.go":     {4, []string{"`export`, `prune --exported`: the database goes up to", "`export`, `prune --exported`: a manifest is of another", "`export`, `prune --exported`: updates changed"}},
@@ -111,11 +111,11 @@ var documented = map[string]struct {
 	"store/lock_out.go": {1, []string{"other transactions kept the table locked at each", "other transactions kept the table locked (", "other transactions kept the table locked |"}},
 	"store/pqs.go":      {3, []string{"a schema can't be named so", "`pqs disable`", "`pqs enable`"}},
 	"store/prune.go":    {3, []string{"`prune`: the database was reset", "`prune --network`: records", "`prune --exported`: updates changed"}},
-	"store/prune_plan.go": {7, []string{"`prune`: nothing would be left", "`indexer prune` while", "`prune`: it is not known what is active",
+	"store/prune_plan.go": {6, []string{"`prune`: nothing would be left", "`indexer prune` while", "`prune`: it is not known what is active",
 		"`prune`: whether a contract has to stay", "`prune`: history is being filled in"}},
 	"store/publication.go":    {2, []string{"`publication enable`: the server", "`publication enable`, `disable`"}},
-	"store/reset.go":          {4, []string{"`reset` (and `reanchor`)", "`reset`: history was filled in"}},
-	"store/schema_version.go": {4, []string{"a reader runs a command", "the schema is older", "the schema is newer", "the schemas of tables and views are not a pair"}},
+	"store/reset.go":          {3, []string{"`reset` (and `reanchor`)", "`reset`: history was filled in"}},
+	"store/schema_version.go": {5, []string{"a reader runs a command", "the schema is older", "the schema is newer", "the schemas of tables and views are not a pair"}},
 	"store/scope.go":          {2, []string{"Of `indexer contract`, `indexer update` and `indexer verify`", "a smaller scope where nothing but a snapshot"}},
 	"store/snapshot.go":       {2, []string{"an unfinished snapshot of another", "the database already holds the ledger"}},
 	"store/start.go":          {2, []string{"the database holds another scope", "the participant behind the URL changed"}},

@@ -85,11 +85,7 @@ func (c *updateCommand) Run(ctx context.Context, logger *slog.Logger, db *store.
 		return err
 	}
 	if !indexed {
-		return &ledger.Problem{
-			What: fmt.Sprintf("nothing has been indexed into database %s yet, so there is nothing to compare with",
-				db.Address()),
-			Do: db.Commands().Begin(),
-		}
+		return db.NothingIndexed(ctx, "compare with")
 	}
 	r := updateReport{UpdateID: c.ID, Differences: []findings.Difference{}}
 	failed, err := c.compare(ctx, logger, db, scope, &r)

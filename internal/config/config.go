@@ -124,7 +124,7 @@ func (s Sources) Scan() Scan {
 }
 
 // NetworkSchemas are the pair of schemas of the updates of a network.
-var NetworkSchemas = store.Schemas{Tables: "network_indexer", Views: "network"}
+var NetworkSchemas = store.NetworkSchemas
 
 // networkOffsets is about how many offsets go by from one update of a network to the next: they are microseconds.
 const networkOffsets = 1_000_000

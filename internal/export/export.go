@@ -198,8 +198,12 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 		if err != nil {
 			return err
 		}
-		if e.options.Full && !state.Started {
+		switch {
+		case state.Started:
+		case e.options.Full:
 			return nil
+		case !e.options.Records:
+			return e.database.NothingIndexed(ctx, "export")
 		}
 		through, err := e.through(state)
 		if err != nil {
@@ -249,8 +253,6 @@ func (e *Export) through(state store.ExportState) (ledger.Offset, error) {
 			What: "there is nothing to export: no record of the transaction history is stored",
 			Do:   "run `indexer run` with --scan-url first; the records of a network's updates (--network) follow them",
 		}
-	case !state.Started:
-		return 0, &ledger.Problem{What: "there is nothing to export: nothing has been indexed yet", Do: "run `indexer run` first"}
 	case !e.options.Records && (state.Scope == "" || state.Participant == "" && state.Network == ""):
 		return 0, &ledger.Problem{What: "the database does not know whose ledger it holds, or in which scope", Do: "run `indexer run` once"}
 	case state.Incomplete:

@@ -16,6 +16,9 @@ type Schemas struct {
 // DefaultSchemas are the names in place of empty ones.
 var DefaultSchemas = Schemas{Tables: "indexer", Views: "ledger"}
 
+// NetworkSchemas are the pair of schemas of the updates of a network.
+var NetworkSchemas = Schemas{Tables: "network_indexer", Views: "network"}
+
 // SchemaName matches what a schema of ours may be called. A name is written without quotes, and stands in the names of
 // sessions, of which PostgreSQL keeps 63 bytes: "ledgerindexer:", the name, " transactions epoch " and some digits.
 var SchemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,23}$`)
@@ -47,6 +50,17 @@ func (s Schemas) OrDefault() Schemas {
 		s.Views = DefaultSchemas.Views
 	}
 	return s
+}
+
+// Flags says how a command is told to use the pair.
+func (s Schemas) Flags() string {
+	switch s {
+	case DefaultSchemas:
+		return "leave out --network, --tables-schema and --views-schema"
+	case NetworkSchemas:
+		return "give --network"
+	}
+	return fmt.Sprintf("give --tables-schema %s --views-schema %s", s.Tables, s.Views)
 }
 
 // SearchPath returns the search_path of sessions: the schema of temporary tables comes last, so that a temporary table
