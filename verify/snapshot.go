@@ -105,6 +105,10 @@ func (u *Updates) carried(ctx context.Context) error {
 		surplus = append(surplus, key)
 		return u.Found(d)
 	})
+	if errors.Is(err, ledger.ErrNotOffered) {
+		u.note("the snapshot at offset %d, which is carried: %v", at, err)
+		return nil
+	}
 	if err != nil || len(surplus) == 0 || u.Repairer == nil {
 		return err
 	}
@@ -297,7 +301,7 @@ func (u *Updates) beginActive(ctx context.Context) (at ledger.Offset, first *led
 }
 
 // reached waits until the watermark reaches an offset, and returns the offset; or the watermark, if it does not get
-// there.
+// there, or nobody moves it.
 func (u *Updates) reached(ctx context.Context, at ledger.Offset) (ledger.Offset, error) {
 	deadline := time.Now().Add(currentPatience)
 	for {
@@ -309,6 +313,9 @@ func (u *Updates) reached(ctx context.Context, at ledger.Offset) (ledger.Offset,
 			return at, nil
 		case time.Now().After(deadline):
 			return bounds.Watermark, nil
+		}
+		if led, err := u.Database.Led(ctx); err != nil || !led {
+			return bounds.Watermark, err
 		}
 		if ingest.Sleep(ctx, currentPatience/50); ctx.Err() != nil {
 			return 0, context.Cause(ctx)

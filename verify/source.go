@@ -38,6 +38,8 @@ type UpdateDatabase interface {
 	ingest.StoredUpdates
 	// Bounds returns floors and watermark, as recorded. started is false if nothing was indexed.
 	Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error)
+	// Led reports whether a process leads now that moves the watermark.
+	Led(ctx context.Context) (bool, error)
 	// FilledBelow returns the stored ranges below the history floor, in order: they were filled in and do not reach up to
 	// it yet.
 	FilledBelow(ctx context.Context) ([]ledger.Range, error)

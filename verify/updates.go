@@ -71,6 +71,8 @@ type UpdatesResult struct {
 	Notes     []string      `json:"-"`                   // what was not compared, and why
 	// at least one answer of the source was compared, an empty one included
 	Compared bool `json:"-"`
+	// a range was chosen, and nothing in it was compared
+	Unread bool `json:"-"`
 }
 
 // currentPatience is how long the watermark is waited for, so that the active set can be compared at the ledger's end.
@@ -234,14 +236,17 @@ func (u *Updates) selected(ctx context.Context) error {
 			}
 		}
 	}
+	chosen := s.From != nil || s.To != nil
 	if wanted.From >= wanted.To {
-		if s.From != nil || s.To != nil { // else nothing was left out
+		if chosen { // else nothing was left out
 			u.note("updates: none are stored after offset %d up to %d", wanted.From, wanted.To)
+			u.result.Unread = true
 		}
 		return nil
 	}
 	served := u.stillServed("updates", wanted)
-	if s.From == nil && s.To == nil && !s.All && served.From < served.To {
+	u.result.Unread = chosen && served.From >= served.To
+	if !chosen && !s.All && served.From < served.To {
 		return u.sample(ctx, served)
 	}
 	return u.readRange(ctx, "updates", served, nil)

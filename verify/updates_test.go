@@ -135,6 +135,9 @@ func (s *scripted) ReadSnapshot(_ context.Context, at ledger.Offset, token ledge
 	if s.inUse && at != s.end {
 		return ledger.SnapshotPage{}, &ledger.Problem{What: "reassignments are in flight"}
 	}
+	if s.noSnapshots {
+		return ledger.SnapshotPage{}, &ledger.Problem{What: "the participant has no snapshots", Err: ledger.ErrNotOffered}
+	}
 	if s.maybeCut {
 		return ledger.SnapshotPage{}, &ledger.Problem{What: "it may have been cut"}
 	}
@@ -152,6 +155,8 @@ func (s *scripted) Bounds(context.Context) (ledger.Bounds, bool, error) {
 	}
 	return s.bounds, !s.unstarted, nil
 }
+
+func (s *scripted) Led(context.Context) (bool, error) { return s.inUse, nil }
 
 func (s *scripted) FilledBelow(context.Context) ([]ledger.Range, error) { return s.below, nil }
 
@@ -463,6 +468,28 @@ func TestTheActiveSetIsComparedAtTheEndOfALedgerInUse(t *testing.T) {
 	require.EqualValues(t, 2, result.Active)
 	require.Greater(t, result.ActiveAt, result.Bounds.Watermark)
 	require.Len(t, s.calls, 4, "three ends were past when the snapshot was asked for: %v", s.calls)
+}
+
+// A watermark that nobody moves is not waited for.
+func TestAWatermarkThatNobodyMovesIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScripted()
+		s.end, s.active = s.bounds.Watermark+5, []string{"a"}
+		began := time.Now()
+		result, _ := s.verify(t, false, Selection{Sample: 1})
+		require.Equal(t, result.Bounds.Watermark, result.ActiveAt)
+		require.Zero(t, time.Since(began)) // of the bubble's time
+	})
+}
+
+// A source that has no snapshots any more leaves the carried one without a comparison.
+func TestACarriedSnapshotThatIsNotOffered(t *testing.T) {
+	t.Parallel()
+	s := newScripted()
+	s.begun, s.noSnapshots = &ledger.SnapshotProgress{At: 10}, true
+	result, _ := s.verify(t, false, Selection{All: true})
+	require.Contains(t, result.Notes[0], "the snapshot at offset 10, which is carried: ")
 }
 
 // A lifetime without facts may be all that is left of a creation that can't be read again.

@@ -22,7 +22,7 @@ type grammar struct {
 	Status      statusCommand      `cmd:"" help:"Show the state of the database, and how far it is behind the ledger."`
 	Contract    contractCommand    `cmd:"" help:"Show a contract in the ledger and in the database."`
 	Update      updateCommand      `cmd:"" help:"Compare an update of the ledger with what is stored of it; exit code 1 if they differ."`
-	Verify      verifyCommand      `cmd:"" help:"Compare the database with the ledger, or with the network, and repair it; exit code 1 if they differ."`
+	Verify      verifyCommand      `cmd:"" help:"Compare the database with the ledger, or with the network, and repair it; exit code 1 if they differ, or nothing of what was chosen could be compared."`
 	Ledger      ledgerCommand      `cmd:"" help:"Print what the ledger itself answers, one JSON document per line."`
 	Packages    packagesCommand    `cmd:"" help:"List, vet or unvet packages on the participant."`
 	Views       viewsCommand       `cmd:"" help:"Make, refresh, list or drop views with typed columns, for analysts."`

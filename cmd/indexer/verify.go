@@ -99,8 +99,8 @@ func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config
 	case r.Left > 0:
 		return fmt.Errorf("%d differences; %s", r.Left, r.advice(c))
 	case r.Result == resultNotCompared:
-		return errors.New("nothing was compared with the ledger, so it is not known whether the database is equal; what " +
-			"was not compared is listed with the reason")
+		return errors.New("nothing " + r.chosen() + "was compared with the ledger, so it is not known whether the database " +
+			"is equal; what was not compared is listed with the reason")
 	}
 	return nil
 }
@@ -191,10 +191,18 @@ func (r *verifyReport) print(out config.Output) error {
 		if r.Error != "" {
 			l.say("result", "not everything was compared (see the error)")
 		} else {
-			l.say("result", "nothing was compared with the ledger")
+			l.say("result", "nothing "+r.chosen()+"was compared with the ledger")
 		}
 	}
 	return l.w.Flush()
+}
+
+// chosen names what was to be compared, where nothing of that was.
+func (r *verifyReport) chosen() string {
+	if r.Updates != nil && r.Updates.Unread && r.Updates.Compared {
+		return "of the range that was chosen "
+	}
+	return ""
 }
 
 // refreshed says what becomes of views that are rendered otherwise.

@@ -194,6 +194,22 @@ func TestVerifyOfWhatIsPruned(t *testing.T) {
 	require.Contains(t, fmt.Sprint(at(t, report, "not_compared")), "the active set at offset")
 }
 
+// A range of which nothing was compared is not equal, though the active set is.
+func TestVerifyOfARangeThatIsPruned(t *testing.T) {
+	t.Parallel()
+	slow.Once(t)
+	l := grown(120)
+	environ, _ := indexed(t, l, sandbox.ServerOptions{}, nil)
+	require.NoError(t, l.Prune(l.Offset(60)))
+	pruned := fmt.Sprint("--to=", l.Offset(50))
+	report := jsonOf(t, config.ExitFailed, environ, "verify", pruned)
+	require.Equal(t, "not_compared", at(t, report, "result"))
+	require.Positive(t, at(t, report, "updates", "active_contracts"))
+	_, stderr := printed(t, config.ExitFailed, environ, "verify", "--from=1", pruned)
+	require.Contains(t, stderr, "nothing of the range that was chosen was compared")
+	require.Equal(t, "equal", at(t, jsonOf(t, config.ExitDone, environ, "verify", "--from=1"), "result"), "a part was")
+}
+
 // Whoever gives a Scan service and means the updates of its network is told the flag that they have forgotten.
 func TestVerifyPointsToTheNetwork(t *testing.T) {
 	t.Parallel()
@@ -207,7 +223,7 @@ func TestVerifyPointsToTheNetwork(t *testing.T) {
 	code, _, stderr := command(t, environ, "run", "--until-current")
 	require.Equal(t, config.ExitDone, code, stderr)
 	_, stderr = printed(t, config.ExitProblem, environ, "verify")
-	require.Contains(t, stderr, "What to do: the updates of a network are stored in it: run `indexer verify --network`.\n")
+	require.Contains(t, stderr, "What to do: to use the ledger in schema network give --network; to index another")
 	require.Equal(t, "equal", at(t, jsonOf(t, config.ExitDone, environ, "verify", "--network"), "result"))
 
 	environ["INDEXER_LEDGER_URL"], environ["INDEXER_SCAN_HISTORY"] = participantOf(t, l, sandbox.ServerOptions{}), "none"

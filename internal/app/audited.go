@@ -15,6 +15,12 @@ type audited struct {
 
 func newAudited(s *store.Store) audited { return audited{s, audit.New(s)} }
 
+// Led implements verify.UpdateDatabase.
+func (a audited) Led(ctx context.Context) (bool, error) {
+	leads, err := a.Store.Leadership(ctx, store.RoleUpdates)
+	return leads.Leads, err
+}
+
 // fillSink implements ingest.FillSink.
 type fillSink struct {
 	*store.BackfillWriter

@@ -44,9 +44,12 @@ type Verification struct {
 	RedactedUpdates   int64 `json:"redacted_updates"`
 }
 
-// Compared reports whether anything was compared with the source, or with the digests of what was. That the tables
-// agree with one another says nothing about the ledger.
+// Compared reports whether anything, and of a range that was chosen something, was compared with the source, or with
+// the digests of what was. That the tables agree with one another says nothing about the ledger.
 func (v *Verification) Compared() bool {
+	if v.Updates != nil && v.Updates.Unread {
+		return false
+	}
 	return v.Updates != nil && v.Updates.Compared || v.History != nil && v.History.Compared || v.Sealed > 0
 }
 
@@ -251,19 +254,14 @@ func (v *verification) nothingHeld(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := ledger.Problem{
-		What: fmt.Sprintf("nothing has been indexed into database %s, so there is nothing to verify", v.db.Address()),
-		Do:   v.db.Commands().Begin(),
+	if unfinished == nil {
+		return v.db.NothingIndexed(ctx, "verify")
 	}
-	if !v.cfg.OfNetwork() && config.NetworkBegun(ctx, v.cfg.DatabaseURL, v.logger) {
-		p.Do = "the updates of a network are stored in it: run `indexer verify --network`"
+	return &ledger.Problem{
+		What: fmt.Sprintf("the snapshot at offset %d is not finished in database %s, so there is nothing to verify yet",
+			unfinished.At, v.db.Address()),
+		Do: fmt.Sprintf("run `%s` again: it continues where it was", v.db.Commands().Backfill),
 	}
-	if unfinished != nil {
-		p.What = fmt.Sprintf("the snapshot at offset %d is not finished in database %s, so there is nothing to verify yet",
-			unfinished.At, v.db.Address())
-		p.Do = fmt.Sprintf("run `%s` again: it continues where it was", v.db.Commands().Backfill)
-	}
-	return &p
 }
 
 func (v *verification) note(format string, args ...any) {
