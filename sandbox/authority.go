@@ -18,6 +18,9 @@ type AuthorityOptions struct {
 	Audience string
 	// Lifetime is how long a token is valid, in whole seconds; default one hour.
 	Lifetime time.Duration
+	// MaxLifetime is the longest that a server lets a token live on, in whole seconds, as a participant's
+	// max-token-lifetime; one that lives longer is refused. 0: any is taken.
+	MaxLifetime time.Duration
 	// Now is the clock of the authority and of the servers that use it; default time.Now.
 	Now func() time.Time
 	// Scopes are those that a client may ask the token endpoint for; nil allows any.

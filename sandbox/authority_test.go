@@ -212,6 +212,19 @@ func TestTokensThatAreRefused(t *testing.T) {
 	require.Equal(t, 200, elsewhere.with(other.Token("user")).do(http.MethodGet, versionPath, "").status)
 }
 
+// A token that lives longer than the participant lets it is refused, until it lives no longer than that.
+func TestTokensThatLiveTooLong(t *testing.T) {
+	t.Parallel()
+	now := newClock()
+	a, c := guarded(t, grown(t, Options{}, 5), ServerOptions{}, AuthorityOptions{MaxLifetime: 5 * time.Minute, Lifetime: 5 * time.Minute, Now: now.now})
+	a.SetUser(User{ID: "user", Rights: []Right{CanReadAsAnyParty()}})
+	long := a.TokenFor("user", 7*time.Minute)
+	require.Equal(t, 200, c.with(a.Token("user")).do(http.MethodGet, "/v2/state/ledger-end", "").status)
+	c.with(long).do(http.MethodGet, "/v2/state/ledger-end", "").redacted(401, 16, `{}`)
+	now.advance(2 * time.Minute)
+	require.Equal(t, 200, c.with(long).do(http.MethodGet, "/v2/state/ledger-end", "").status)
+}
+
 func TestAudience(t *testing.T) {
 	t.Parallel()
 	l := grown(t, Options{Seed: 1}, 5)

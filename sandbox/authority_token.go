@@ -89,7 +89,14 @@ func (a *Authority) verify(token string) (p payload, ok bool) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return p, p.valid(a.opts.Now()) && p.Serial > a.revoked[p.Subject]
+	now := a.opts.Now()
+	return p, p.valid(now) && !a.tooLong(p, now) && p.Serial > a.revoked[p.Subject]
+}
+
+// tooLong reports whether a token lives longer than tokens may. The second that issue may add is not counted.
+func (a *Authority) tooLong(p payload, now time.Time) bool {
+	most := a.opts.MaxLifetime
+	return most > 0 && time.Unix(p.Expires, 0).After(now.Add(most+time.Second))
 }
 
 func (p payload) valid(now time.Time) bool { return now.Before(time.Unix(p.Expires, 0)) }

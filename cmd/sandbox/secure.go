@@ -23,6 +23,7 @@ type secure struct {
 	ClientSecretFile string        `type:"path" placeholder:"FILE" help:"With --auth: file with the secret of the OAuth2 client indexer, which gets the tokens of that user at /oauth/token."`
 	WriteTokens      string        `type:"path" placeholder:"DIR" help:"With --auth: keep tokens of both users in DIR, in indexer.token and admin.token, and renew them in time."`
 	TokenLifetime    time.Duration `default:"5m" help:"With --auth: how long a token is valid."`
+	MaxTokenLifetime time.Duration `default:"5m" help:"With --auth: refuse tokens that live longer, as participants do; 0: none."`
 	TLSCert          string        `type:"path" placeholder:"FILE" help:"Serve https: PEM file of the certificate and its intermediates."`
 	TLSKey           string        `type:"path" placeholder:"FILE" help:"PEM file of the private key of --tls-cert."`
 	ClientCA         string        `type:"path" placeholder:"FILE" help:"With --tls-cert: PEM file of the authorities; clients must have a certificate of one of them."`
@@ -61,7 +62,8 @@ func (s *secure) authority(participantID string) (*sandbox.Authority, error) {
 	if !s.Auth {
 		return nil, nil
 	}
-	a := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: participantID, Lifetime: s.TokenLifetime})
+	a := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: participantID, Lifetime: s.TokenLifetime,
+		MaxLifetime: s.MaxTokenLifetime})
 	rights := []sandbox.Right{sandbox.CanReadAsAnyParty()}
 	if len(s.ReadAs) > 0 {
 		rights = nil
