@@ -142,6 +142,7 @@ func (c *catchUp) project(ctx context.Context) {
 			c.shown += events
 			c.committed(ctx, 0)
 			if c.target.reached(c.at, false) {
+				c.Logger.InfoContext(ctx, "caught up", "stream", "updates", "watermark", int64(c.at))
 				c.load.fail(errReached)
 			}
 		}

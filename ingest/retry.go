@@ -26,7 +26,7 @@ const (
 // nothing. It is not safe for concurrent use.
 type Retry struct {
 	Backoff
-	// Logger, if not nil, gets a warning for each failure that is retried.
+	// Logger, if not nil, gets a warning for each failure that is retried, and is told of the first success after it.
 	Logger *slog.Logger
 	// Failed, if set, is called for each failure that is retried, with the wait before the next try.
 	Failed func(err error, wait time.Duration)
@@ -45,7 +45,11 @@ type Retry struct {
 func (r *Retry) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	err := fn(ctx)
 	for try := 1; err != nil && ctx.Err() == nil && try != r.Most && (r.Rest > 0 || !r.final(err)); try++ {
-		err = r.after(ctx, r.Pause(ctx, err), noConnection(err), fn)
+		away := noConnection(err)
+		err = r.after(ctx, r.pause(ctx, err, away), away, fn)
+	}
+	if err == nil && ctx.Err() == nil {
+		r.Worked()
 	}
 	return err
 }
@@ -82,7 +86,10 @@ func noConnection(err error) bool {
 }
 
 // Pause reports a failure to Logger and Failed, and returns the wait before the next try. Do calls it by itself.
-func (r *Retry) Pause(ctx context.Context, err error) time.Duration {
+func (r *Retry) Pause(ctx context.Context, err error) time.Duration { return r.pause(ctx, err, false) }
+
+// pause is Pause. away says that it is tried more often than that until there is a connection.
+func (r *Retry) pause(ctx context.Context, err error, away bool) time.Duration {
 	wait := r.Rest
 	if wait == 0 || !r.final(err) {
 		wait = r.Next(err)
@@ -91,7 +98,11 @@ func (r *Retry) Pause(ctx context.Context, err error) time.Duration {
 		wait = min(wait, r.Rest)
 	}
 	if r.Logger != nil {
-		r.Logger.WarnContext(ctx, "retrying", "error", err, "wait", wait.String())
+		said := wait
+		if away {
+			said = min(wait, connectEvery)
+		}
+		r.Logger.WarnContext(ctx, "retrying", "error", err, "wait", said.String())
 	}
 	if r.Failed != nil {
 		r.Failed(err, wait)
@@ -101,6 +112,9 @@ func (r *Retry) Pause(ctx context.Context, err error) time.Duration {
 
 // Worked resets the waits. A function that succeeds in part of a try calls it.
 func (r *Retry) Worked() {
+	if r.failing() && r.Logger != nil {
+		r.Logger.Info("working again")
+	}
 	if r.failing() && r.Recovered != nil {
 		r.Recovered()
 	}

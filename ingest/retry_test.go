@@ -1,10 +1,14 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -210,6 +214,32 @@ func TestConnectionsAreLookedForInAPause(t *testing.T) {
 	require.False(t, noConnection(&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}), "it takes long")
 	require.False(t, noConnection(&net.OpError{Op: "read", Err: syscall.ECONNRESET}))
 	require.False(t, noConnection(errAway))
+}
+
+// The log says how soon it is tried again, and that it works again, once.
+func TestWhatWorksAgainIsSaid(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	for says, failures := range map[string][]error{
+		"wait=2s":   slices.Repeat([]error{refused}, 30),
+		"wait=1m0s": {errAway, busy{time.Minute}},
+	} {
+		t.Run(says, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var log bytes.Buffer
+				r, tries := Retry{Logger: slog.New(slog.NewTextHandler(&log, nil))}, 0
+				work := func(context.Context) error {
+					if tries++; tries <= len(failures) {
+						return failures[tries-1]
+					}
+					return nil
+				}
+				require.NoError(t, r.Do(t.Context(), work))
+				require.NoError(t, r.Do(t.Context(), work))
+				require.Contains(t, log.String(), says)
+				require.Equal(t, 1, strings.Count(log.String(), "working again"), log.String())
+			})
+		})
+	}
 }
 
 // What works for a moment between two connections that can't be made is told.

@@ -105,11 +105,12 @@ func (t *tail) written(ctx context.Context, b batch) {
 	if b.current {
 		t.meter.Idle()
 	}
-	if b.current && !t.caughtUp {
+	reached := t.target.reached(t.at, b.current)
+	if (b.current || reached) && !t.caughtUp {
 		t.caughtUp = true
 		t.Logger.InfoContext(ctx, "caught up", "stream", "updates", "watermark", int64(t.at))
 	}
-	if t.target.reached(t.at, b.current) {
+	if reached {
 		t.load.fail(errReached)
 	}
 }

@@ -253,8 +253,12 @@ func (s *Store) unknownParty(ctx context.Context, tx pgx.Tx, unknown []string) e
 	if len(likely) > 0 {
 		meant = "perhaps " + quoted(likely, " or ") + " is meant"
 	}
+	party, it := "party", "it"
+	if len(unknown) > 1 {
+		party, it = "any of the parties", "them"
+	}
 	return &ledger.Problem{
-		What: "nothing that is stored names party " + quoted(unknown, ", ") + ": the role would see nothing of it",
-		Do:   meant + "; with --anyway the role sees what comes of it later",
+		What: fmt.Sprintf("nothing that is stored names %s %s: the role would see nothing of %s", party, quoted(unknown, ", "), it),
+		Do:   fmt.Sprintf("%s; with --anyway the role sees what comes of %s later", meant, it),
 	}
 }

@@ -100,6 +100,8 @@ func TestGrantAndRevoke(t *testing.T) {
 		require.Contains(t, said, "--anyway")
 	}
 	require.Contains(t, run(config.ExitProblem, "grant", limited, "--parties", "zzzzzzzz"), "names are whole")
+	require.Contains(t, run(config.ExitProblem, "grant", limited, "--parties", "zzzzzzzz,yyyyyyyy"),
+		`names any of the parties "yyyyyyyy", "zzzzzzzz": the role would see nothing of them`)
 	got, err = as(t, database, limited, count)
 	require.NoError(t, err)
 	require.Equal(t, want, got)

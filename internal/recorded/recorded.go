@@ -8,6 +8,8 @@ import (
 	"embed"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -46,14 +48,16 @@ var exchanges = sync.OnceValues(func() ([]Exchange, error) {
 	}
 	defer r.Close()
 	var all []Exchange
-	for lines := json.NewDecoder(r); lines.More(); {
+	for lines := json.NewDecoder(r); ; {
 		var e Exchange
-		if err := lines.Decode(&e); err != nil {
+		switch err := lines.Decode(&e); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
 			return nil, err
 		}
 		all = append(all, e)
 	}
-	return all, nil
 })
 
 // Exchanges are all that were recorded, in their order. They are shared: change none.
