@@ -26,7 +26,7 @@ type batch struct {
 	from, to ledger.Offset
 	pages    []ledger.Page
 	updates  []*ledger.Update
-	numbers  names.Numbers
+	wanted   *names.Wanted
 	facts    rows.Facts
 }
 
@@ -43,7 +43,7 @@ func (l *UpdatesWriter) Append(ctx context.Context, scope ledger.Scope, pages []
 	if err != nil {
 		return err
 	}
-	step := active.NewStep(active.EventsOf(b.updates, b.numbers))
+	step := active.NewStep(b.facts.Effects())
 	if err := writing.EnsurePartitions(ctx, l.term.Partitions, &b.facts); err != nil {
 		return session.Refused(err)
 	}
@@ -78,11 +78,11 @@ func (l *UpdatesWriter) Append(ctx context.Context, scope ledger.Scope, pages []
 	return nil
 }
 
-// prepare checks the pages, takes out what was redacted, gives their names numbers, and converts them into rows.
+// prepare checks the pages, takes out what was redacted, converts them into rows, and gives their names numbers.
 func (l *Leader) prepare(ctx context.Context, pages []ledger.Page) (*batch, error) {
 	pages = l.term.Redacted.Pages(pages)
-	b := &batch{from: pages[0].From, to: pages[len(pages)-1].To, pages: pages, facts: rows.NewFacts()}
-	wanted := names.NewWanted()
+	b := &batch{from: pages[0].From, to: pages[len(pages)-1].To, pages: pages, facts: rows.NewFacts(),
+		wanted: names.NewWanted()}
 	at := b.from
 	for i := range pages {
 		page := &pages[i]
@@ -91,23 +91,20 @@ func (l *Leader) prepare(ctx context.Context, pages []ledger.Page) (*batch, erro
 		}
 		at = page.To
 		for j := range page.Updates {
-			update := &page.Updates[j]
-			rows.UpdateNames(wanted, update)
-			b.updates = append(b.updates, update)
+			b.updates = append(b.updates, &page.Updates[j])
 		}
 		for _, checkpoint := range page.Checkpoints {
 			for _, t := range checkpoint.Times {
-				wanted.Synchronizer(t.SynchronizerID)
+				b.wanted.Synchronizer(t.SynchronizerID)
 			}
 		}
 	}
-	var err error
-	if b.numbers, err = l.term.Resolve(ctx, wanted); err != nil {
-		return nil, session.Refused(err)
-	}
 	b.facts.Grow(b.updates)
 	for _, update := range b.updates {
-		b.facts.Add(b.numbers, update)
+		b.facts.Add(b.wanted, update)
+	}
+	if err := l.term.Resolve(ctx, b.wanted); err != nil {
+		return nil, session.Refused(err)
 	}
 	return b, nil
 }
@@ -117,7 +114,7 @@ func (l *Leader) copyBatch(ctx context.Context, tx pgx.Tx, b *batch) error {
 	if err := writing.CopyFacts(ctx, l.store.db, tx, &b.facts); err != nil {
 		return err
 	}
-	return l.keepCheckpoints(ctx, tx, b.numbers, b.pages)
+	return l.keepCheckpoints(ctx, tx, b.wanted, b.pages)
 }
 
 // cover claims the range, which may be empty. It comes before the facts, so that a writer whose twin is in doubt waits
@@ -182,5 +179,5 @@ func (l *Leader) wrote(b *batch) {
 		}
 	}
 	b.facts.Release()
-	b.numbers.Wanted.Release()
+	b.wanted.Release()
 }

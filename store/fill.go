@@ -75,7 +75,7 @@ func (l *BackfillWriter) Fill(ctx context.Context, scope ledger.Scope, pages []l
 		if err := writing.CopyFacts(ctx, l.store.db, tx, &b.facts); err != nil {
 			return err
 		}
-		if err := l.keepCheckpoints(ctx, tx, b.numbers, b.pages); err != nil {
+		if err := l.keepCheckpoints(ctx, tx, b.wanted, b.pages); err != nil {
 			return err
 		}
 		if err := l.forgetLookups(ctx, tx, &b.facts); err != nil {

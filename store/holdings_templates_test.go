@@ -58,14 +58,12 @@ func TestHoldingsTemplates(t *testing.T) {
 	first := d.leadUpdates(d.store())
 	wanted := names.NewWanted()
 	wanted.Created(&created.Created[0], nil)
-	_, err := first.term.Dictionary.Resolve(ctx, wanted)
-	require.NoError(t, err)
+	require.NoError(t, first.term.Dictionary.Resolve(ctx, wanted))
 	require.Equal(t, want, d.templateInterfaces())
 	d.Exec("INSERT INTO indexer.template_interfaces SELECT template_ref, 'pkg:I:Late' FROM indexer.templates WHERE representative_package_id IS NULL")
 	late := tokenCreation(0, "late", view("pkg:I:Late", `{}`))
 	wanted.Created(&late, nil)
-	_, err = first.term.Dictionary.Resolve(ctx, wanted)
-	require.NoError(t, err)
+	require.NoError(t, first.term.Dictionary.Resolve(ctx, wanted))
 	require.Len(t, d.templateInterfaces(), len(want)+1)
 }
 

@@ -58,11 +58,11 @@ func (l *UpdatesWriter) SaveLookups(ctx context.Context, lookups []ledger.Lookup
 		}
 	}
 	saved := 0
-	numbers, err := l.term.Resolve(ctx, wanted)
+	err := l.term.Resolve(ctx, wanted)
 	if err == nil {
 		err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 			for i := range outcomes {
-				first, err := writing.SaveLookup(ctx, tx, numbers, &outcomes[i])
+				first, err := writing.SaveLookup(ctx, tx, wanted, &outcomes[i])
 				if err != nil {
 					return fmt.Errorf("contract %s: %w", outcomes[i].ContractID, err)
 				}

@@ -219,8 +219,7 @@ func TestLookupsOfAnyHistory(t *testing.T) {
 			wanted := names.NewWanted()
 			wanted.Template(template, "asset", nil)
 			wanted.Synchronizer(fmt.Sprint("sync::", i+1))
-			_, err := l.term.Dictionary.Resolve(t.Context(), wanted)
-			require.NoError(t, err)
+			require.NoError(t, l.term.Dictionary.Resolve(t.Context(), wanted))
 		}
 	}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -407,11 +406,10 @@ func TestAnAnswerBesideTheCreationIsForgotten(t *testing.T) {
 			}}
 			wanted := names.NewWanted()
 			wanted.Template(storetest.Template, "asset", nil)
-			numbers, err := up.term.Resolve(ctx, wanted)
-			require.NoError(t, err)
+			require.NoError(t, up.term.Resolve(ctx, wanted))
 			brought := make(chan error, 1)
 			require.NoError(t, up.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-				_, err := writing.SaveLookup(ctx, tx, numbers, answer)
+				_, err := writing.SaveLookup(ctx, tx, wanted, answer)
 				go func() { brought <- brings(d, l) }()
 				d.WaitForLock("%DELETE FROM lookups%")
 				return err

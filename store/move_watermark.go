@@ -12,6 +12,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/session"
 )
 
@@ -44,7 +45,7 @@ func (l *UpdatesWriter) projectNext(ctx context.Context, scope ledger.Scope, fro
 		if err != nil {
 			return 0, err
 		}
-		parts, upTo = [][]active.Event{events}, reach
+		parts, upTo = [][]rows.Effect{events}, reach
 	}
 	step := active.NewStep(parts...)
 	if err := l.term.Partitions.Ensure(ctx, "lifetimes", step.DeactivatedOffsets()); err != nil {
@@ -93,7 +94,7 @@ const readBackUpdates = 10_000
 // readStepEvents reads the events of a range that change the active set or use it back from the facts, in order: those
 // of whole updates, about as many as are enough for one transaction. reach is how far they go.
 func (l *Leader) readStepEvents(ctx context.Context, from, to int64,
-	enough int) (events []active.Event, reach int64, err error) {
+	enough int) (events []rows.Effect, reach int64, err error) {
 	last, err := l.store.db.Queries.VerificationUpdatesEnd(ctx, l.term.Pool, dbsqlc.VerificationUpdatesEndParams{
 		FromExclusive: from, ToInclusive: to, Skip: readBackUpdates - 1,
 	})
@@ -104,20 +105,20 @@ func (l *Leader) readStepEvents(ctx context.Context, from, to int64,
 		to = last[0]
 	}
 	for atMost := int64(enough); ; atMost *= 2 {
-		rows, err := l.store.db.Queries.StepEvents(ctx, l.term.Pool, dbsqlc.StepEventsParams{FromExclusive: from,
+		list, err := l.store.db.Queries.StepEvents(ctx, l.term.Pool, dbsqlc.StepEventsParams{FromExclusive: from,
 			ToInclusive: to, AtMost: atMost})
 		if err != nil {
 			return nil, 0, fmt.Errorf("read events after offset %d up to %d: %w", from, to, err)
 		}
-		if int64(len(rows)) < atMost {
-			return active.StoredEvents(rows), to, nil
+		if int64(len(list)) < atMost {
+			return active.StoredEffects(list), to, nil
 		}
 		// There may be more of the last update.
-		unsure := rows[len(rows)-1].LedgerOffset
-		whole, _ := slices.BinarySearchFunc(rows, unsure,
+		unsure := list[len(list)-1].LedgerOffset
+		whole, _ := slices.BinarySearchFunc(list, unsure,
 			func(r dbsqlc.StepEvents, offset int64) int { return cmp.Compare(r.LedgerOffset, offset) })
 		if whole > 0 {
-			return active.StoredEvents(rows[:whole]), unsure - 1, nil
+			return active.StoredEffects(list[:whole]), unsure - 1, nil
 		}
 	}
 }

@@ -171,20 +171,15 @@ func (l *Leader) writeSnapshotPage(
 	target snapshotTarget,
 ) (ledger.SnapshotProgress, error) {
 	page.Entries = l.term.Redacted.Entries(page.Entries)
-	wanted := names.NewWanted()
+	wanted, rows := names.NewWanted(), rows.NewCarried(progress)
+	rows.Grow(len(page.Entries))
 	for i := range page.Entries {
-		if err := rows.EntryNames(wanted, &page.Entries[i], progress.At); err != nil {
+		if err := rows.Add(wanted, &page.Entries[i]); err != nil {
 			return progress, err
 		}
 	}
-	numbers, err := l.term.Resolve(ctx, wanted)
-	if err != nil {
+	if err := l.term.Resolve(ctx, wanted); err != nil {
 		return progress, session.Refused(err)
-	}
-	rows := rows.NewCarried(progress)
-	rows.Grow(len(page.Entries))
-	for i := range page.Entries {
-		rows.Add(numbers, &page.Entries[i])
 	}
 	next := progress.After(&page)
 	advance := func(ctx context.Context, tx pgx.Tx) error {
@@ -193,7 +188,7 @@ func (l *Leader) writeSnapshotPage(
 		}
 		return target.finish(ctx, tx)
 	}
-	err = l.term.WriteInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
+	err := l.term.WriteInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
 		if turn == nil || turn.First() { // a writer whose twin is in doubt waits for it before it writes the same rows
 			if err := advance(ctx, tx); err != nil {
 				return err

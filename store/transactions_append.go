@@ -28,13 +28,13 @@ func (l *TransactionsWriter) AppendTransactions(
 	if len(batch.Records) == 0 {
 		return at, nil
 	}
-	numbers, err := l.term.Resolve(ctx, rows.RecordNames(batch.Records))
-	if err != nil {
+	wanted := rows.RecordNames(batch.Records)
+	if err := l.term.Resolve(ctx, wanted); err != nil {
 		return at, err
 	}
 	next, list := at.After(batch.Records), rows.NewRecords()
-	list.AddAll(numbers, l.term.Redacted, at.LastSeq, batch.Records)
-	err = l.term.WriteInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
+	list.AddAll(wanted, l.term.Redacted, at.LastSeq, batch.Records)
+	err := l.term.WriteInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
 		first := turn == nil || turn.First()
 		if first { // before its rows: its twin may be in doubt, with the same ones
 			if err := l.holdPosition(ctx, tx, at); err != nil {

@@ -32,11 +32,11 @@ func (l *UpdatesWriter) SaveVettedPackages(ctx context.Context, list []ledger.Ve
 	for i := range list {
 		wanted.Synchronizer(list[i].SynchronizerID)
 	}
-	numbers, err := l.term.Resolve(ctx, wanted)
+	err := l.term.Resolve(ctx, wanted)
 	if err == nil {
 		err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 			var err error
-			changes, err = l.saveVetting(ctx, tx, numbers, list)
+			changes, err = l.saveVetting(ctx, tx, wanted, list)
 			return err
 		})
 	}
@@ -79,7 +79,7 @@ func checkVetted(list []ledger.VettedPackages) error {
 	return nil
 }
 
-func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r names.Numbers,
+func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r *names.Wanted,
 	list []ledger.VettedPackages) (changes int64, err error) {
 	q := l.store.db.Queries
 	if err := q.VettingLock(ctx, tx); err != nil {
@@ -95,7 +95,7 @@ func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r names.Numb
 	var named dbsqlc.PackagesNameParams
 	var vetted dbsqlc.VettedPackagesReplaceParams
 	for i := range list {
-		ref := r.Synchronizer(list[i].SynchronizerID)
+		ref := *r.Synchronizer(list[i].SynchronizerID)
 		states.SynchronizerRefs = append(states.SynchronizerRefs, ref)
 		states.TopologySerials = append(states.TopologySerials, list[i].TopologySerial)
 		for j := range list[i].Packages {
@@ -122,7 +122,7 @@ func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r names.Numb
 	return changes, nil
 }
 
-func (l *UpdatesWriter) checkVettedSerials(ctx context.Context, tx pgx.Tx, r names.Numbers,
+func (l *UpdatesWriter) checkVettedSerials(ctx context.Context, tx pgx.Tx, r *names.Wanted,
 	list []ledger.VettedPackages) error {
 	states, err := l.store.db.Queries.VettingStateList(ctx, tx)
 	if err != nil {
@@ -133,7 +133,7 @@ func (l *UpdatesWriter) checkVettedSerials(ctx context.Context, tx pgx.Tx, r nam
 		stored[s.SynchronizerRef] = s.TopologySerial
 	}
 	for i := range list {
-		serial, known := stored[r.Synchronizer(list[i].SynchronizerID)]
+		serial, known := stored[*r.Synchronizer(list[i].SynchronizerID)]
 		if known && list[i].TopologySerial < serial {
 			return fmt.Errorf("the list is older than what is stored: on synchronizer %s it has topology serial %d, and %d "+
 				"was seen before",

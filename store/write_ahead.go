@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/session"
@@ -48,7 +47,7 @@ func (l *UpdatesWriter) WriteAhead(ctx context.Context, scope ledger.Scope, page
 	if err != nil {
 		return fmt.Errorf("write offsets after %d up to %d ahead: %w", b.from, b.to, session.Refused(err))
 	}
-	l.pending.Add(int64(b.from), int64(b.to), active.EventsOf(b.updates, b.numbers))
+	l.pending.Add(int64(b.from), int64(b.to), b.facts.Effects())
 	l.wrote(b)
 	return nil
 }

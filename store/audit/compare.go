@@ -82,19 +82,13 @@ func (s *Stored) compare(ctx context.Context, tx pgx.Tx, page ledger.Page,
 	}
 	page = erased.Page(page)
 	wanted := names.NewWanted()
-	for i := range page.Updates {
-		rows.UpdateNames(wanted, &page.Updates[i])
-	}
-	dictionaries, numbers, err := s.numbers(ctx, tx, wanted)
+	facts := rows.FactsOf(wanted, page.Updates)
+	dictionaries, err := s.resolve(ctx, tx, wanted)
 	if err != nil {
 		return err
 	}
 	if err := dictionaries.check(ctx, tx, wanted, page.From, page.To, found); err != nil {
 		return err
-	}
-	var facts rows.Facts
-	for i := range page.Updates {
-		facts.Add(numbers, &page.Updates[i])
 	}
 	columns, err := s.factColumns(ctx, tx)
 	if err != nil {

@@ -111,26 +111,19 @@ func (c *entryComparison) compare(ctx context.Context, entries []ledger.Contract
 
 // rows returns the rows that the entries would have if they were carried: what they have in common with facts.
 func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEntry) (*rows.Carried, error) {
-	wanted := names.NewWanted()
-	var known []*ledger.ContractEntry
+	wanted, rows := names.NewWanted(), rows.NewCarried(ledger.SnapshotProgress{At: c.at})
 	for i := range entries {
 		e := &entries[i]
 		created := creationOf(e)
 		if created == nil || c.extent.StateFloor == nil && created.Offset <= c.extent.ProjectedFrom {
 			continue
 		}
-		if err := rows.EntryNames(wanted, e, c.at); err != nil {
+		if err := rows.Add(wanted, e); err != nil {
 			return nil, err
 		}
-		known = append(known, e)
 	}
-	numbers, err := c.dictionaries.resolve(ctx, c.tx, wanted)
-	if err != nil {
+	if err := c.dictionaries.resolve(ctx, c.tx, wanted); err != nil {
 		return nil, err
-	}
-	rows := rows.NewCarried(ledger.SnapshotProgress{At: c.at})
-	for _, e := range known {
-		rows.Add(numbers, e)
 	}
 	return rows, rows.Settle(func(int64, int32) (bool, error) { return false, nil })
 }
@@ -215,7 +208,7 @@ func (c *entryComparison) compareActive(ctx context.Context, wanted []rows.Activ
 	asked := dbsqlc.ActiveAsOfParams{At: int64(c.at)}
 	for i := range wanted {
 		asked.ContractIds = append(asked.ContractIds, wanted[i].ContractID)
-		asked.SynchronizerRefs = append(asked.SynchronizerRefs, wanted[i].SynchronizerRef)
+		asked.SynchronizerRefs = append(asked.SynchronizerRefs, *wanted[i].SynchronizerRef)
 	}
 	rows, err := c.stored.db.Queries.ActiveAsOf(ctx, c.tx, asked)
 	if err != nil {
@@ -228,7 +221,7 @@ func (c *entryComparison) compareActive(ctx context.Context, wanted []rows.Activ
 	}
 	for i := range wanted {
 		w := &wanted[i]
-		key := active.Key{ContractID: w.ContractID, SynchronizerRef: w.SynchronizerRef}
+		key := active.Key{ContractID: w.ContractID, SynchronizerRef: *w.SynchronizerRef}
 		list := stored[key]
 		if len(list) == 0 {
 			d := c.dictionaries.activeDifference(findings.Missing, "active_contracts", key, w.ActivatedOffset)
@@ -259,7 +252,7 @@ func (c *entryComparison) compareStored(w *rows.ActiveContract, stored dbsqlc.Ac
 	}{
 		{"activated_offset", w.ActivatedOffset, stored.ActivatedOffset},
 		{"activated_node_id", int64(w.ActivatedNodeID), int64(stored.ActivatedNodeID)},
-		{"template_ref", int64(w.TemplateRef), int64(stored.TemplateRef)},
+		{"template_ref", int64(*w.TemplateRef), int64(stored.TemplateRef)},
 		{"reassignment_counter", w.ReassignmentCounter, stored.ReassignmentCounter},
 	} {
 		if column.wanted == column.stored {

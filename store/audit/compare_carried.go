@@ -82,31 +82,28 @@ type carriedPage struct {
 
 func (p *carriedPage) end() int64 { return p.progress.Entries + int64(len(p.entries)) }
 
-func (p *carriedPage) names() (*names.Wanted, error) {
-	wanted := names.NewWanted()
+// rows returns the rows of the entries, and the names that these refer to.
+func (p *carriedPage) rows() (*rows.Carried, *names.Wanted, error) {
+	wanted, rows := names.NewWanted(), rows.NewCarried(p.progress)
 	for i := range p.entries {
-		if err := rows.EntryNames(wanted, &p.entries[i], p.progress.At); err != nil {
-			return wanted, err
+		if err := rows.Add(wanted, &p.entries[i]); err != nil {
+			return nil, nil, err
 		}
 	}
-	return wanted, nil
+	return rows, wanted, nil
 }
 
-// rows are those that the page should have. Creation events that are stored as an active entry's of another page are
-// that page's. Where the events themselves were filled in there are none.
-func (s *Stored) rowsOf(ctx context.Context, tx pgx.Tx, p *carriedPage, numbers names.Numbers) (*rows.Carried, error) {
+// settle leaves the rows that the page should have. Creation events that are stored as an active entry's of another
+// page are that page's. Where the events themselves were filled in there are none.
+func (s *Stored) settle(ctx context.Context, tx pgx.Tx, p *carriedPage, rows *rows.Carried) error {
 	filled, err := held.Covered(ctx, s.db, tx, int64(p.progress.At))
 	if err != nil {
-		return nil, err
-	}
-	rows := rows.NewCarried(p.progress)
-	for i := range p.entries {
-		rows.Add(numbers, &p.entries[i])
+		return err
 	}
 	if len(filled) > 0 {
 		rows.LeaveOut(filled.Has)
 	}
-	return rows, rows.Settle(func(offset int64, nodeID int32) (bool, error) {
+	return rows.Settle(func(offset int64, nodeID int32) (bool, error) {
 		return s.db.Queries.CarriedCreatedOfActive(ctx, tx, dbsqlc.CarriedCreatedOfActiveParams{LedgerOffset: offset,
 			NodeID: nodeID})
 	})
@@ -115,19 +112,18 @@ func (s *Stored) rowsOf(ctx context.Context, tx pgx.Tx, p *carriedPage, numbers 
 func (s *Stored) compareCarriedPage(
 	ctx context.Context, tx pgx.Tx, page *carriedPage, seen func(string), found func(findings.Difference) error,
 ) error {
-	wanted, err := page.names()
+	rows, wanted, err := page.rows()
 	if err != nil {
 		return err
 	}
-	names, numbers, err := s.numbers(ctx, tx, wanted)
+	names, err := s.resolve(ctx, tx, wanted)
 	if err != nil {
 		return err
 	}
 	if err := names.check(ctx, tx, wanted, page.progress.At, page.progress.At, found); err != nil {
 		return err
 	}
-	rows, err := s.rowsOf(ctx, tx, page, numbers)
-	if err != nil {
+	if err := s.settle(ctx, tx, page, rows); err != nil {
 		return err
 	}
 	columns, err := s.factColumns(ctx, tx)

@@ -51,55 +51,51 @@ func (s *Stored) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*diction
 	return d, nil
 }
 
-// numbers reads the dictionaries, and gives what is wanted its numbers.
-func (s *Stored) numbers(ctx context.Context, db dbsqlc.DBTX,
-	wanted *names.Wanted) (*dictionaries, names.Numbers, error) {
+// resolve reads the dictionaries, and gives what is wanted its numbers.
+func (s *Stored) resolve(ctx context.Context, db dbsqlc.DBTX, wanted *names.Wanted) (*dictionaries, error) {
 	dictionaries, err := s.readDictionaries(ctx, db)
 	if err != nil {
-		return nil, names.Numbers{}, err
+		return nil, err
 	}
-	numbers, err := dictionaries.resolve(ctx, db, wanted)
-	return dictionaries, numbers, err
+	return dictionaries, dictionaries.resolve(ctx, db, wanted)
 }
 
 func number(ref int32) string { return strconv.Itoa(int(ref)) }
 
 // resolve gives every name, and every list of parties, its number. What the dictionary lacks gets a number that no row
 // can have: the rows that should refer to it will differ.
-func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted *names.Wanted) (names.Numbers, error) {
-	numbers := names.Numbers{Wanted: wanted, Lists: make([]*int32, len(wanted.Lists))}
+func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted *names.Wanted) error {
 	next := int32(math.MinInt32)
 	unknown := func(kind, name string) int32 {
 		next++
 		d.names[kind][number(next)] = name
 		return next
 	}
-	for _, key := range wanted.Templates.Keys {
+	for i, key := range wanted.Templates.Keys {
 		ref, known := d.Templates[key]
 		if !known {
 			ref = unknown(tables.Template, key.String())
 		}
-		numbers.Templates = append(numbers.Templates, ref)
+		*wanted.Templates.Numbers[i] = ref
 	}
-	for _, id := range wanted.Synchronizers.Keys {
+	for i, id := range wanted.Synchronizers.Keys {
 		ref, known := d.Synchronizers[id]
 		if !known {
 			ref = unknown(tables.Synchronizer, id)
 		}
-		numbers.Synchronizers = append(numbers.Synchronizers, ref)
+		*wanted.Synchronizers.Numbers[i] = ref
 	}
-	missing, err := names.FindLists(ctx, d.queries, db, wanted.Lists, wanted.Places(), numbers.Lists)
+	missing, err := names.FindLists(ctx, d.queries, db, wanted.Lists, wanted.Places())
 	if err != nil {
-		return names.Numbers{}, err
+		return err
 	}
 	for _, place := range missing {
-		ref := unknown(tables.PartyList, names.ArrayText(wanted.Lists[place].Parties))
-		numbers.Lists[place] = &ref
+		*wanted.Lists[place].Number = unknown(tables.PartyList, names.ArrayText(wanted.Lists[place].Parties))
 	}
-	for place, list := range wanted.Lists {
-		d.names[tables.PartyList][number(*numbers.Lists[place])] = names.ArrayText(list.Parties)
+	for _, list := range wanted.Lists {
+		d.names[tables.PartyList][number(*list.Number)] = names.ArrayText(list.Parties)
 	}
-	return numbers, nil
+	return nil
 }
 
 // storedView reports whether a template's contracts have views of an interface, among those stored after an offset up
@@ -112,7 +108,7 @@ const storedView = "SELECT EXISTS (SELECT FROM shown_interfaces($1, $2) i WHERE 
 // are missing differ in the rows that refer to them.
 func (d *dictionaries) check(ctx context.Context, tx pgx.Tx, wanted *names.Wanted, from, to ledger.Offset,
 	found func(findings.Difference) error) error {
-	for _, view := range wanted.Views.Keys {
+	for _, view := range wanted.Views {
 		ref, known := d.Templates[wanted.Templates.Keys[view.Template]]
 		if !known {
 			continue

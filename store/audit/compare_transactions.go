@@ -30,7 +30,8 @@ func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, rec
 	if len(records) == 0 {
 		return nil
 	}
-	dictionaries, numbers, err := s.numbers(ctx, tx, rows.RecordNames(records))
+	wanted := rows.RecordNames(records)
+	dictionaries, err := s.resolve(ctx, tx, wanted)
 	if err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, rec
 		return err
 	}
 	var rows rows.Records
-	rows.AddAll(numbers, erased, after, records)
+	rows.AddAll(wanted, erased, after, records)
 	columns, err := s.columnsOf(ctx, tx, tables.Records)
 	if err != nil {
 		return err

@@ -59,18 +59,11 @@ func (r *Refiller) refill(ctx context.Context, scope ledger.Scope, page ledger.P
 	}
 	page = r.term.Redacted.Page(page)
 	wanted := names.NewWanted()
-	for i := range page.Updates {
-		rows.UpdateNames(wanted, &page.Updates[i])
-	}
-	numbers, err := r.term.Resolve(ctx, wanted)
-	if err != nil {
+	facts := rows.FactsOf(wanted, page.Updates)
+	if err := r.term.Resolve(ctx, wanted); err != nil {
 		return err
 	}
-	var facts rows.Facts
-	for i := range page.Updates {
-		facts.Add(numbers, &page.Updates[i])
-	}
-	if err := writing.EnsurePartitions(ctx, r.term.Partitions, &facts); err != nil {
+	if err := writing.EnsurePartitions(ctx, r.term.Partitions, facts); err != nil {
 		return err
 	}
 	return r.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
@@ -153,7 +146,7 @@ func (r *Refiller) replace(
 	if err != nil {
 		return err
 	}
-	if err := r.rewrite(ctx, tx, wanted, page, different); err != nil {
+	if err := r.rewrite(ctx, tx, page, different); err != nil {
 		return err
 	}
 	if err := move(); err != nil {
@@ -198,7 +191,7 @@ func (r *Refiller) stepOf(ctx context.Context, tx pgx.Tx, contracts []string, wa
 	if err != nil {
 		return nil, fmt.Errorf("read the events of %d contracts: %w", len(contracts), err)
 	}
-	return active.NewStep(active.StoredEvents(list)), nil
+	return active.NewStep(active.StoredEffects(list)), nil
 }
 
 // lifetimeKey is the key of a lifetime, and, without an end, of an active contract.

@@ -35,12 +35,11 @@ func (r *Refiller) RefillSnapshot(ctx context.Context, scope ledger.Scope, at le
 }
 
 func (r *Refiller) refillSnapshot(ctx context.Context, scope ledger.Scope, page *carriedPage, last bool) error {
-	wanted, err := page.names()
+	carried, wanted, err := page.rows()
 	if err != nil {
 		return err
 	}
-	numbers, err := r.term.Resolve(ctx, wanted)
-	if err != nil {
+	if err := r.term.Resolve(ctx, wanted); err != nil {
 		return err
 	}
 	at := page.progress.At
@@ -55,8 +54,7 @@ func (r *Refiller) refillSnapshot(ctx context.Context, scope ledger.Scope, page 
 		if earlier == nil || !earlier.Snapshot || earlier.To != at || earlier.Scope.Hash() != scope.Hash() {
 			return fmt.Errorf("the carried snapshot is not what comes next to be read in scope %s: try again", scope.Canonical())
 		}
-		carried, err := r.stored.rowsOf(ctx, tx, page, numbers)
-		if err != nil {
+		if err := r.stored.settle(ctx, tx, page, carried); err != nil {
 			return err
 		}
 		before, err := r.carriedEnds(ctx, tx, carried.Active)
@@ -90,7 +88,7 @@ func (r *Refiller) carriedEnds(ctx context.Context, tx pgx.Tx, list []rows.Activ
 	var asked dbsqlc.CarriedEndsParams
 	for i := range list {
 		asked.ContractIds, asked.SynchronizerRefs = append(asked.ContractIds, list[i].ContractID),
-			append(asked.SynchronizerRefs, list[i].SynchronizerRef)
+			append(asked.SynchronizerRefs, *list[i].SynchronizerRef)
 	}
 	ends, err := q.CarriedEnds(ctx, tx, asked)
 	if err != nil {

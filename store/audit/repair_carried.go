@@ -32,7 +32,7 @@ func (r *Repairer) RepairCarried(ctx context.Context, at ledger.Offset, before i
 }
 
 func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
-	wanted, err := page.names()
+	carried, wanted, err := page.rows()
 	if err != nil {
 		return err
 	}
@@ -43,12 +43,10 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 		if err := r.addNames(ctx, tx, wanted); err != nil {
 			return err
 		}
-		_, numbers, err := r.stored.numbers(ctx, tx, wanted)
-		if err != nil {
+		if _, err := r.stored.resolve(ctx, tx, wanted); err != nil {
 			return err
 		}
-		carried, err := r.stored.rowsOf(ctx, tx, page, numbers)
-		if err != nil {
+		if err := r.stored.settle(ctx, tx, page, carried); err != nil {
 			return err
 		}
 		if err := r.rewriteCarried(ctx, tx, page, carried); err != nil {

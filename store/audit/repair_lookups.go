@@ -20,15 +20,14 @@ func (r *Repairer) RepairLookup(ctx context.Context, lookup ledger.Lookup) error
 	if c := outcome.Contract; c != nil {
 		wanted.Template(c.TemplateID, c.PackageName, nil)
 	}
-	numbers, err := r.term.Resolve(ctx, wanted)
-	if err != nil {
+	if err := r.term.Resolve(ctx, wanted); err != nil {
 		return err
 	}
 	return r.repair(ctx, []session.Role{session.RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
 		if err := r.stored.db.Queries.LookupAskAgain(ctx, tx, lookup.ContractID); err != nil {
 			return fmt.Errorf("forget the look-up of contract %s: %w", lookup.ContractID, err)
 		}
-		_, err := writing.SaveLookup(ctx, tx, numbers, &outcome)
+		_, err := writing.SaveLookup(ctx, tx, wanted, &outcome)
 		return err
 	})
 }

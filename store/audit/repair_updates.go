@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -42,9 +43,7 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 		return err
 	}
 	wanted := names.NewWanted()
-	for i := range page.Updates {
-		rows.UpdateNames(wanted, &page.Updates[i])
-	}
+	rows.FactsOf(wanted, page.Updates) // for their names
 	return r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
 		if err := r.refuseOutside(ctx, tx, page.From, page.To); err != nil {
 			return err
@@ -57,7 +56,7 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 		}
 		different, err := r.differing(ctx, tx, page)
 		if err == nil {
-			err = r.rewrite(ctx, tx, wanted, page, different)
+			err = r.rewrite(ctx, tx, page, different)
 		}
 		if err != nil {
 			return err
@@ -107,11 +106,8 @@ func (r *Repairer) repairPartitions(ctx context.Context, updates []ledger.Update
 		return fmt.Errorf("read partitions: %w", err)
 	}
 	r.term.Partitions.Forget()
-	var rows rows.Facts // for their offsets: names do not matter
-	for i := range updates {
-		rows.Add(names.Numbers{Wanted: names.NewWanted()}, &updates[i])
-	}
-	if err := writing.EnsurePartitions(ctx, r.term.Partitions, &rows); err != nil {
+	rows := rows.FactsOf(names.NewWanted(), updates) // for their offsets: names do not matter
+	if err := writing.EnsurePartitions(ctx, r.term.Partitions, rows); err != nil {
 		return err
 	}
 	after, err := r.stored.db.Queries.PartitionList(ctx, r.term.Pool)
@@ -146,20 +142,15 @@ func (w *writer) differing(ctx context.Context, tx pgx.Tx, page ledger.Page) (ma
 	})
 }
 
-func (w *writer) rewrite(ctx context.Context, tx pgx.Tx, wanted *names.Wanted, page ledger.Page,
-	different map[ledger.Offset]bool) error {
+func (w *writer) rewrite(ctx context.Context, tx pgx.Tx, page ledger.Page, different map[ledger.Offset]bool) error {
 	if len(different) == 0 {
 		return nil
 	}
-	_, numbers, err := w.stored.numbers(ctx, tx, wanted)
-	if err != nil {
+	wanted := names.NewWanted()
+	facts := rows.FactsOf(wanted, slices.DeleteFunc(slices.Clone(page.Updates),
+		func(u ledger.Update) bool { return !different[u.Offset] }))
+	if _, err := w.stored.resolve(ctx, tx, wanted); err != nil {
 		return err
-	}
-	var facts rows.Facts
-	for i := range page.Updates {
-		if different[page.Updates[i].Offset] {
-			facts.Add(numbers, &page.Updates[i])
-		}
 	}
 	offsets := make([]int64, 0, len(different))
 	for offset := range different {
@@ -170,5 +161,5 @@ func (w *writer) rewrite(ctx context.Context, tx pgx.Tx, wanted *names.Wanted, p
 			return fmt.Errorf("remove %d offsets from %s: %w", len(offsets), table.Name, err)
 		}
 	}
-	return writing.CopyFacts(ctx, w.stored.db, tx, &facts)
+	return writing.CopyFacts(ctx, w.stored.db, tx, facts)
 }

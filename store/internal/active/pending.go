@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"ledgerindexer/store/internal/rows"
 )
 
 // How much of batches that were written and are not shown yet is remembered, and how much of it one transaction shows,
@@ -30,12 +32,12 @@ func NewPending() *Pending { return &Pending{Limit: pendingEvents, Enough: Event
 
 type pendingBatch struct {
 	from, to int64 // from exclusive, to inclusive
-	events   []Event
+	events   []rows.Effect
 }
 
 // Add remembers the events of a range that was committed, which are its own now, unless they are too many. What was
 // remembered of the range before is not what was stored in the end.
-func (p *Pending) Add(from, to int64, events []Event) {
+func (p *Pending) Add(from, to int64, events []rows.Effect) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(func(b pendingBatch) bool { return b.from < to && b.to > from })
@@ -51,20 +53,20 @@ func (p *Pending) Add(from, to int64, events []Event) {
 
 // detach gives events contract ids of their own, in one piece: those of a page can be parts of all that the server
 // sent.
-func detach(events []Event) {
+func detach(events []rows.Effect) {
 	size := 0
 	for i := range events {
-		size += len(events[i].key.ContractID)
+		size += len(events[i].ContractID)
 	}
 	var ids strings.Builder
 	ids.Grow(size)
 	for i := range events {
-		ids.WriteString(events[i].key.ContractID)
+		ids.WriteString(events[i].ContractID)
 	}
 	rest := ids.String()
 	for i := range events {
-		n := len(events[i].key.ContractID)
-		events[i].key.ContractID, rest = rest[:n], rest[n:]
+		n := len(events[i].ContractID)
+		events[i].ContractID, rest = rest[:n], rest[n:]
 	}
 }
 
@@ -88,7 +90,7 @@ func (p *Pending) drop(gone func(pendingBatch) bool) {
 // After returns the events of batches that follow one another from an offset on, at most up to another: of whole
 // batches, until they are enough. reach is how far they go. known is false where the first of them is not remembered:
 // then there are none, and reach is where those begin that are.
-func (p *Pending) After(from, to int64) (parts [][]Event, reach int64, known bool) {
+func (p *Pending) After(from, to int64) (parts [][]rows.Effect, reach int64, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	reach = from
@@ -116,8 +118,8 @@ func (p *Pending) After(from, to int64) (parts [][]Event, reach int64, known boo
 	return nil, to, false
 }
 
-func firstAfter(events []Event, offset int64) int {
+func firstAfter(events []rows.Effect, offset int64) int {
 	i, _ := slices.BinarySearchFunc(events, offset,
-		func(e Event, offset int64) int { return cmp.Compare(e.offset, offset+1) })
+		func(e rows.Effect, offset int64) int { return cmp.Compare(e.Offset, offset+1) })
 	return i
 }

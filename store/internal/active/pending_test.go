@@ -7,15 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	_ "ledgerindexer/internal/hermetic"
+	"ledgerindexer/store/internal/rows"
 )
 
 // What a batch does is remembered until it is shown, however those beside it are cut, and not longer; what is too much
 // is not.
 func TestWhatIsRememberedOfBatches(t *testing.T) {
 	t.Parallel()
-	events := func(from, to int64) (list []Event) {
+	events := func(from, to int64) (list []rows.Effect) {
 		for at := from + 1; at <= to; at++ {
-			list = append(list, Event{offset: at})
+			list = append(list, rows.Effect{Offset: at})
 		}
 		return list
 	}

@@ -2,7 +2,6 @@
 package active
 
 import (
-	"cmp"
 	"iter"
 	"slices"
 	"strconv"
@@ -21,22 +20,6 @@ type Key struct {
 
 // String returns the key as one text. The number of the synchronizer has no space.
 func (k Key) String() string { return strconv.Itoa(int(k.SynchronizerRef)) + " " + k.ContractID }
-
-// Event activates or deactivates a contract on a synchronizer, or uses it.
-type Event struct {
-	key         Key
-	offset      int64
-	nodeID      int32
-	activates   bool
-	assigned    bool // activates by assignment, which a contract can have several of; it is created once
-	isReference bool // neither activates nor deactivates
-	// is of a contract whose creation we should have seen: no creation, and not merely witnessed
-	wantsLookup  bool
-	templateRef  int32          // of an activation
-	counter      int64          // of an activation
-	holding      *names.Holding // of an activation; nil: none
-	stakeholders *int32         // of an activation: the number of their list
-}
 
 // Step is the effect of a range of updates on the active set: contracts that were active before and end, lifetimes that
 // begin and end within the step, and contracts that stay active. References are contracts that were used without having
@@ -71,15 +54,15 @@ type keyState struct {
 	unseen int32 // place in what ends, one more, until it is activated in this step; else 0
 }
 
-// NewStep computes the step of events, which are in the order of offsets and node ids. A contract that is created and
-// archived within the step never touches the active set. The activation of an active contract begins a new lifetime and
-// ends the one before, so that exactly one is open at every offset.
-func NewStep(events ...[]Event) *Step {
+// NewStep computes the step of effects, whose numbers are known, and which are in the order of offsets and node ids. A
+// contract that is created and archived within the step never touches the active set. The activation of an active
+// contract begins a new lifetime and ends the one before, so that exactly one is open at every offset.
+func NewStep(events ...[]rows.Effect) *Step {
 	count, activations := 0, 0
 	for _, part := range events {
 		count += len(part)
 		for i := range part {
-			if part[i].activates {
+			if part[i].Activates {
 				activations++
 			}
 		}
@@ -90,10 +73,11 @@ func NewStep(events ...[]Event) *Step {
 	for _, part := range events {
 		for i := range part {
 			e := &part[i]
-			number, known := numbers[e.key]
+			key := Key{e.ContractID, *e.Synchronizer}
+			number, known := numbers[key]
 			if !known {
 				number = int32(len(states))
-				numbers[e.key], states = number, append(states, keyState{})
+				numbers[key], states = number, append(states, keyState{})
 			}
 			s.take(e, &states[number])
 		}
@@ -107,32 +91,33 @@ func NewStep(events ...[]Event) *Step {
 const ended = 0
 
 // take adds what an event does, after those that led to the state.
-func (s *Step) take(e *Event, state *keyState) {
+func (s *Step) take(e *rows.Effect, state *keyState) {
 	switch {
-	case e.isReference:
+	case e.IsReference:
 		if state.begun == 0 {
-			s.References = append(s.References, Reference{e.key.ContractID, e.offset, e.nodeID})
+			s.References = append(s.References, Reference{e.ContractID, e.Offset, e.NodeID})
 		}
 		return
 	case state.begun > 0:
 		begun := &s.Activations[state.begun-1]
-		s.Lifetimes = append(s.Lifetimes, Ended(begun, e.offset))
+		s.Lifetimes = append(s.Lifetimes, Ended(begun, e.Offset))
 		begun.ActivatedOffset = ended
-	case !state.known && (!e.activates || e.assigned): // what the table says counts until the first event
-		s.Deactivations = append(s.Deactivations, Deactivation{Key: e.key, DeactivatedOffset: e.offset})
+	case !state.known && (!e.Activates || e.Assigned): // what the table says counts until the first event
+		s.Deactivations = append(s.Deactivations,
+			Deactivation{Key: Key{e.ContractID, *e.Synchronizer}, DeactivatedOffset: e.Offset})
 		state.unseen = int32(len(s.Deactivations))
 	}
-	if n := state.unseen - 1; n >= 0 && e.wantsLookup && s.Deactivations[n].LookupOffset == 0 {
-		s.Deactivations[n].LookupOffset, s.Deactivations[n].LookupNodeID = e.offset, e.nodeID
+	if n := state.unseen - 1; n >= 0 && e.WantsLookup && s.Deactivations[n].LookupOffset == 0 {
+		s.Deactivations[n].LookupOffset, s.Deactivations[n].LookupNodeID = e.Offset, e.NodeID
 	}
 	state.known, state.begun = true, 0
-	if e.activates {
+	if e.Activates {
 		row := rows.ActiveContract{
-			ContractID: e.key.ContractID, SynchronizerRef: e.key.SynchronizerRef, TemplateRef: e.templateRef,
-			ActivatedOffset: e.offset, ActivatedNodeID: e.nodeID, ReassignmentCounter: e.counter,
-			StakeholdersRef: e.stakeholders,
+			ContractID: e.ContractID, SynchronizerRef: e.Synchronizer, TemplateRef: e.Template,
+			ActivatedOffset: e.Offset, ActivatedNodeID: e.NodeID, ReassignmentCounter: e.Counter,
+			StakeholdersRef: e.Stakeholders,
 		}
-		row.PositionID, row.Amount, row.Locked, row.LockedUntil = e.holding.Columns()
+		row.PositionID, row.Amount, row.Locked, row.LockedUntil = e.Holding.Columns()
 		s.Activations = append(s.Activations, row)
 		*state = keyState{known: true, begun: int32(len(s.Activations))}
 	}
@@ -147,70 +132,6 @@ func Ended(a *rows.ActiveContract, at int64) rows.Lifetime {
 		Amount: a.Amount, Locked: a.Locked,
 		LockedUntil: a.LockedUntil, StakeholdersRef: a.StakeholdersRef,
 	}
-}
-
-// EventsOf returns the events of updates that change the active set or use it, in order.
-func EventsOf(updates []*ledger.Update, numbers names.Numbers) []Event {
-	count := 0
-	for _, u := range updates {
-		count += len(u.Created) + len(u.Archived) + len(u.Exercised) + len(u.Unassigned)
-	}
-	events := make([]Event, 0, count)
-	for _, u := range updates {
-		first := len(events)
-		events = appendEvents(events, numbers, u)
-		slices.SortStableFunc(events[first:], func(a, b Event) int { return cmp.Compare(a.nodeID, b.nodeID) })
-	}
-	return events
-}
-
-// appendEvents adds what one update does to the active set: an activation is a creation with acs_delta not false, or an
-// assignment; a deactivation is an archival on the update's synchronizer, or an unassignment. Exercises that archive
-// nothing are added where acs_delta is not false: their contract is active, or should be.
-func appendEvents(events []Event, r names.Numbers, u *ledger.Update) []Event {
-	offset := int64(u.Offset)
-	var synchronizer int32
-	if u.SynchronizerID != nil {
-		synchronizer = r.Synchronizer(*u.SynchronizerID)
-	}
-	own := func(contractID string) Key { return Key{contractID, synchronizer} }
-	assignments := rows.AssignmentsOf(u)
-	for i := range u.Created {
-		c := &u.Created[i]
-		numbers := r.Created(c)
-		event := Event{
-			key: own(c.ContractID), offset: offset, nodeID: c.NodeID, activates: true,
-			templateRef: numbers.Template, holding: numbers.Holding, stakeholders: numbers.Stakeholders,
-		}
-		if c.Origin == ledger.OriginAssignment {
-			assigned := assignments[c.NodeID]
-			event.assigned = true
-			event.key.SynchronizerRef = r.Synchronizer(assigned.Target)
-			event.counter = assigned.ReassignmentCounter
-		} else if c.ACSDelta != nil && !*c.ACSDelta {
-			continue
-		}
-		events = append(events, event)
-	}
-	for i := range u.Archived {
-		a := &u.Archived[i]
-		events = append(events, Event{key: own(a.ContractID), offset: offset, nodeID: a.NodeID, wantsLookup: true})
-	}
-	for i := range u.Exercised {
-		e := &u.Exercised[i]
-		witnessed := e.ACSDelta != nil && !*e.ACSDelta
-		if e.Consuming || !witnessed {
-			events = append(events, Event{
-				key: own(e.ContractID), offset: offset, nodeID: e.NodeID, isReference: !e.Consuming, wantsLookup: !witnessed,
-			})
-		}
-	}
-	for i := range u.Unassigned {
-		e := &u.Unassigned[i]
-		key := Key{ContractID: e.ContractID, SynchronizerRef: r.Synchronizer(e.Source)}
-		events = append(events, Event{key: key, offset: offset, nodeID: e.NodeID})
-	}
-	return events
 }
 
 // DeactivatedOffsets returns the offsets that need a partition of lifetimes.
@@ -238,26 +159,25 @@ const (
 	kindUnassignment
 )
 
-// StoredEvents returns events that were read back from the facts.
-func StoredEvents(rows []dbsqlc.StepEvents) []Event {
-	events := make([]Event, len(rows))
-	for i := range rows {
-		row := &rows[i]
-		e := &events[i]
-		e.key = Key{ContractID: row.ContractID, SynchronizerRef: row.SynchronizerRef}
-		e.offset, e.nodeID = row.LedgerOffset, row.NodeID
+// StoredEffects returns effects that were read back from the facts.
+func StoredEffects(list []dbsqlc.StepEvents) []rows.Effect {
+	effects := make([]rows.Effect, len(list))
+	for i := range list {
+		row := &list[i]
+		e := rows.Effect{ContractID: row.ContractID, Synchronizer: &row.SynchronizerRef, Offset: row.LedgerOffset,
+			NodeID: row.NodeID}
 		switch row.Kind {
 		case kindCreation:
-			e.activates, e.assigned, e.templateRef, e.counter, e.holding = true, row.Flag, row.TemplateRef, row.Counter,
-				storedHolding(row)
-			e.stakeholders = row.StakeholdersRef
+			e.Activates, e.Assigned, e.Template, e.Counter = true, row.Flag, &row.TemplateRef, row.Counter
+			e.Holding, e.Stakeholders = storedHolding(row), row.StakeholdersRef
 		case kindArchival, kindConsumption:
-			e.wantsLookup = row.Flag
+			e.WantsLookup = row.Flag
 		case kindUse:
-			e.isReference, e.wantsLookup = true, row.Flag
+			e.IsReference, e.WantsLookup = true, row.Flag
 		}
+		effects[i] = e
 	}
-	return events
+	return effects
 }
 
 // storedHolding returns what a contract holds, as it was read back; nil where it is no holding.

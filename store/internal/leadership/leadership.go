@@ -354,10 +354,9 @@ func (t *Term) heldUp(ctx context.Context, err error) error {
 }
 
 // Resolve gives names their numbers, and adds those that are new. It takes at most WriteTimeout.
-func (t *Term) Resolve(ctx context.Context, wanted *names.Wanted) (names.Numbers, error) {
+func (t *Term) Resolve(ctx context.Context, wanted *names.Wanted) error {
 	ctx, end := t.within(ctx, WriteTimeout)
-	numbers, err := t.Dictionary.Resolve(ctx, wanted)
-	return numbers, end(err)
+	return end(t.Dictionary.Resolve(ctx, wanted))
 }
 
 // within returns a context that ends after a time, or when the role is lost: nothing may be written then, and a server

@@ -94,181 +94,29 @@ func New(queries *dbsqlc.Queries, db dbsqlc.DBTX, write WriteFunc) *Dictionary {
 	}
 }
 
-// Wanted collects the names and lists that a batch needs numbers for, which of its templates show views of which
-// interfaces, and what its contracts hold.
-type Wanted struct {
-	Templates     Places[TemplateKey]
-	Synchronizers Places[string]
-	Views         Places[View]
-	Lists         []List // of parties, by their places
-	placesByKey   map[listKey]ListPlace
-	places        map[listAddress]ListPlace               // by where lists are in memory
-	unions        map[[mostRemembered]ListPlace]ListPlace // of audiences
-	creations     []creation
-	creationsOf   map[*ledger.CreatedEvent]int32 // their places
-	seenBy        map[*ledger.Update][3]ListPlace
-	Positions     map[PositionID]Position
-}
-
-// creation is what was collected of a creation event.
-type creation struct {
-	template                                                Place
-	signatories, observers, witnesses, stakeholders, seenBy ListPlace
-	holding                                                 *Holding
-}
-
-// View is an interface of which a template shows views.
-type View struct {
-	Template    Place
-	InterfaceID string
-}
-
-// wantedPool keeps the memory of written batches for later ones.
-var wantedPool sync.Pool
-
-// mostKeptLists is the most lists for which memory is kept. Batches have some thousand.
-const mostKeptLists = 10_000
-
-// NewWanted returns an empty Wanted, with the memory of an earlier batch if there is one.
-func NewWanted() *Wanted {
-	if n, ok := wantedPool.Get().(*Wanted); ok {
-		return n
-	}
-	return &Wanted{
-		Templates: newPlaces[TemplateKey](), Synchronizers: newPlaces[string](), Views: newPlaces[View](),
-		placesByKey: map[listKey]ListPlace{}, places: map[listAddress]ListPlace{},
-		unions:      map[[mostRemembered]ListPlace]ListPlace{},
-		creationsOf: map[*ledger.CreatedEvent]int32{}, seenBy: map[*ledger.Update][3]ListPlace{},
-		Positions: map[PositionID]Position{},
-	}
-}
-
-// Release keeps the memory for another batch. Neither n nor its numbers may be used any more.
-func (n *Wanted) Release() {
-	if len(n.Lists) > mostKeptLists {
-		return
-	}
-	clear(n.Lists)
-	n.Lists = n.Lists[:0]
-	n.Templates.clear()
-	n.Synchronizers.clear()
-	n.Views.clear()
-	clear(n.placesByKey)
-	clear(n.places)
-	clear(n.unions)
-	clear(n.creations)
-	n.creations = n.creations[:0]
-	clear(n.creationsOf)
-	clear(n.seenBy)
-	clear(n.Positions)
-	wantedPool.Put(n)
-}
-
-// Created collects the names of a creation event, and what it holds, if anything. It returns who may see the event.
-func (n *Wanted) Created(c *ledger.CreatedEvent, holding *Holding) (witnesses, stakeholders ListPlace) {
-	e := creation{
-		template: n.Template(c.TemplateID, c.PackageName, c.RepresentativePackageID), signatories: n.Parties(c.Signatories),
-		observers: n.Parties(c.Observers), witnesses: n.Parties(c.WitnessParties), seenBy: Nobody, holding: holding,
-	}
-	e.stakeholders = n.Union(Audience{}.With(e.signatories, e.observers))
-	if len(c.InterfaceViews) > 0 {
-		e.seenBy = n.Union(Audience{}.With(e.witnesses, e.stakeholders))
-	}
-	for i := range c.InterfaceViews {
-		id := c.InterfaceViews[i].InterfaceID
-		n.Views.add(id, View{e.template, id})
-	}
-	n.creationsOf[c] = int32(len(n.creations))
-	n.creations = append(n.creations, e)
-	return e.witnesses, e.stakeholders
-}
-
-// Template collects a template.
-func (n *Wanted) Template(templateID, packageName string, representative *string) Place {
-	return n.Templates.add(templateID, NewTemplateKey(templateID, packageName, representative))
-}
-
-// Synchronizer collects a synchronizer.
-func (n *Wanted) Synchronizer(id string) { n.Synchronizers.add(id, id) }
-
-// Numbers answers with numbers for every name that was collected.
-type Numbers struct {
-	Wanted        *Wanted
-	Templates     []int32 // by their places in wanted
-	Synchronizers []int32
-	Lists         []*int32 // of parties
-}
-
-// Template returns the number of a template that was collected; 0 for others.
-func (r Numbers) Template(templateID, packageName string, representative *string) int32 {
-	place, has := r.Wanted.Templates.find(templateID, NewTemplateKey(templateID, packageName, representative))
-	if !has {
-		return 0
-	}
-	return r.Templates[place]
-}
-
-// Synchronizer returns the number of a synchronizer that was collected; 0 for others.
-func (r Numbers) Synchronizer(id string) int32 { return *r.OptionalSynchronizer(&id) }
-
-// OptionalSynchronizer is like Synchronizer; it returns nil for nil.
-func (r Numbers) OptionalSynchronizer(id *string) *int32 {
-	if id == nil {
-		return nil
-	}
-	place, has := r.Wanted.Synchronizers.find(*id, *id)
-	if !has {
-		return new(int32)
-	}
-	return &r.Synchronizers[place]
-}
-
-// CreatedNumbers are the numbers of a creation event's template and of its lists of parties, each nil where the list
-// was not served, and what it holds; nil where that is nothing.
-type CreatedNumbers struct {
-	Template                          int32
-	Signatories, Observers, Witnesses *int32
-	Stakeholders                      *int32 // the signatories and observers
-	SeenBy                            *int32 // the witnesses and stakeholders, of one with interface views
-	Holding                           *Holding
-}
-
-// Created returns what is known of a creation event that was collected.
-func (r Numbers) Created(c *ledger.CreatedEvent) CreatedNumbers {
-	place, has := r.Wanted.creationsOf[c]
-	if !has {
-		return CreatedNumbers{}
-	}
-	e := &r.Wanted.creations[place]
-	return CreatedNumbers{
-		Template: r.Templates[e.template], Signatories: r.at(e.signatories), Observers: r.at(e.observers),
-		Witnesses: r.at(e.witnesses), Stakeholders: r.at(e.stakeholders), SeenBy: r.at(e.seenBy), Holding: e.holding,
-	}
-}
-
 // Resolve gives names and lists of parties their numbers, and adds those that are new. It is safe for concurrent use.
-func (d *Dictionary) Resolve(ctx context.Context, wanted *Wanted) (Numbers, error) {
-	numbers, err := d.resolveNames(ctx, wanted)
+func (d *Dictionary) Resolve(ctx context.Context, wanted *Wanted) error {
+	err := d.resolveNames(ctx, wanted)
 	if err == nil {
-		numbers.Lists, err = d.lists.resolve(ctx, wanted.Lists)
+		err = d.lists.resolve(ctx, wanted.Lists)
 	}
 	if err == nil {
-		err = d.held.add(ctx, numbers)
+		err = d.held.add(ctx, wanted)
 	}
-	return numbers, err
+	return err
 }
 
-func (d *Dictionary) resolveNames(ctx context.Context, wanted *Wanted) (Numbers, error) {
-	if found, complete := d.lookUp(wanted); complete {
-		return found, nil
+func (d *Dictionary) resolveNames(ctx context.Context, wanted *Wanted) error {
+	if d.lookUp(wanted) {
+		return nil
 	}
 	d.adding.Lock()
 	defer d.adding.Unlock()
 	if err := d.load(ctx, d.db); err != nil {
-		return Numbers{}, err
+		return err
 	}
-	if found, complete := d.lookUp(wanted); complete {
-		return found, nil
+	if d.lookUp(wanted) {
+		return nil
 	}
 	err := d.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := d.queries.DictionariesLock(ctx, tx); err != nil {
@@ -277,16 +125,15 @@ func (d *Dictionary) resolveNames(ctx context.Context, wanted *Wanted) (Numbers,
 		return d.add(ctx, tx, wanted)
 	})
 	if err != nil {
-		return Numbers{}, err
+		return err
 	}
 	if err := d.load(ctx, d.db); err != nil {
-		return Numbers{}, err
+		return err
 	}
-	found, complete := d.lookUp(wanted)
-	if !complete {
-		return Numbers{}, fmt.Errorf("the dictionaries lack a name that was just added")
+	if !d.lookUp(wanted) {
+		return fmt.Errorf("the dictionaries lack a name that was just added")
 	}
-	return found, nil
+	return nil
 }
 
 // add gives names numbers, in the order of the names: the same batches make the same dictionaries.
@@ -319,7 +166,7 @@ func (d *Dictionary) add(ctx context.Context, tx pgx.Tx, wanted *Wanted) error {
 			return fmt.Errorf("add synchronizer %s: %w", id, err)
 		}
 	}
-	for _, view := range wanted.Views.Keys {
+	for _, view := range wanted.Views {
 		template := wanted.Templates.Keys[view.Template]
 		if d.knowsView(template, view.InterfaceID) {
 			continue
@@ -345,31 +192,28 @@ func (d *Dictionary) knowsView(template TemplateKey, interfaceID string) bool {
 }
 
 // lookUp answers from memory. complete is false where something is not known there, or nothing is yet.
-func (d *Dictionary) lookUp(wanted *Wanted) (found Numbers, complete bool) {
+func (d *Dictionary) lookUp(wanted *Wanted) (complete bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.loaded {
-		return Numbers{}, false
+		return false
 	}
-	for _, view := range wanted.Views.Keys {
+	for _, view := range wanted.Views {
 		if !d.knowsView(wanted.Templates.Keys[view.Template], view.InterfaceID) {
-			return Numbers{}, false
+			return false
 		}
 	}
-	templates, known := numbersOf(wanted.Templates.Keys, d.Templates)
-	synchronizers, alsoKnown := numbersOf(wanted.Synchronizers.Keys, d.Synchronizers)
-	return Numbers{Wanted: wanted, Templates: templates, Synchronizers: synchronizers}, known && alsoKnown
+	return number(&wanted.Templates, d.Templates) && number(&wanted.Synchronizers, d.Synchronizers)
 }
 
-// numbersOf returns the numbers of names, by their places. complete is false where one is not known.
-func numbersOf[K comparable](names []K, known map[K]int32) (numbers []int32, complete bool) {
-	numbers = make([]int32, len(names))
-	for i, name := range names {
-		if numbers[i], complete = known[name]; !complete {
-			return nil, false
+// number gives names the numbers that are known. complete is false where one is not.
+func number[K comparable](names *Names[K], known map[K]int32) (complete bool) {
+	for i, name := range names.Keys {
+		if *names.Numbers[i], complete = known[name]; !complete {
+			return false
 		}
 	}
-	return numbers, true
+	return true
 }
 
 func (d *Dictionary) load(ctx context.Context, db dbsqlc.DBTX) error {

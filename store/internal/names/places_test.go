@@ -10,31 +10,51 @@ import (
 	_ "ledgerindexer/internal/hermetic"
 )
 
-// A name has one place, wherever its text is in memory, and names that begin in the same memory have one each.
+// A name has one number, and a list of parties one place, wherever their texts are in memory.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
-	p := newPlaces[string]()
+	n := NewWanted()
 	text := strings.Clone("abc")
-	elsewhere, shorter, none := strings.Clone(text), text[:2], ""
+	elsewhere, shorter := strings.Clone(text), text[:2]
 	require.NotSame(t, unsafe.StringData(text), unsafe.StringData(elsewhere))
 	for range 2 {
-		for place, name := range []string{text, shorter, none} {
-			require.Equal(t, Place(place), p.add(name, name))
+		for _, name := range []string{text, shorter, ""} {
+			number := n.Synchronizer(name)
+			require.Same(t, number, n.Synchronizer(strings.Clone(name)))
+			require.Same(t, number, n.Synchronizers.Numbers[n.Synchronizers.byKey[name]])
 		}
-		require.Equal(t, Place(0), p.add(elsewhere, elsewhere))
-		require.Equal(t, []string{"abc", "ab", ""}, p.Keys)
-		for place, name := range p.Keys {
-			for _, name := range []string{name, strings.Clone(name)} {
-				found, has := p.find(name, name)
-				require.True(t, has)
-				require.Equal(t, Place(place), found)
-			}
+		for place, list := range [][]string{{text, shorter}, {text}, {}, {shorter, text}} {
+			require.Equal(t, ListPlace(place), n.List(list))
 		}
-		_, has := p.find(text, "abd")
-		require.False(t, has, "a guess is compared")
+		require.Equal(t, ListPlace(0), n.List([]string{elsewhere, strings.Clone(shorter)}))
+		require.Equal(t, Nobody, n.List(nil))
+		require.Nil(t, n.Parties(nil))
 	}
-	p.clear()
-	_, has := p.find(text, text)
-	require.False(t, has)
-	require.Equal(t, Place(0), p.add(shorter, shorter))
+	require.Equal(t, []string{"abc", "ab", ""}, n.Synchronizers.Keys)
+	require.Len(t, n.Lists, 4)
+}
+
+// Lists of one hash are told apart.
+func TestListsOfOneHash(t *testing.T) {
+	t.Parallel()
+	n := NewWanted()
+	first := n.List([]string{"a"})
+	n.places[hashOf([]string{"b"})] = first
+	second := n.List([]string{"b"})
+	require.NotEqual(t, first, second)
+	require.Equal(t, second, n.List([]string{"b"}))
+	require.Equal(t, first, n.List([]string{"a"}))
+}
+
+// Numbers are not those of a batch before, whose rows may still have them.
+func TestNumbersAreNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	n := NewWanted()
+	kept := n.Parties([]string{"a"})
+	*kept = 7
+	n.Release()
+	for range 2 * numbersAtOnce {
+		require.NotSame(t, kept, n.number())
+	}
+	require.EqualValues(t, 7, *kept)
 }

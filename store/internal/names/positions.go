@@ -78,26 +78,16 @@ func (n *Wanted) Holding(position Position, amount ledger.Decimal, locked *bool,
 	return &Holding{id, amount, locked, lockedUntil}
 }
 
+// shown is a position, with the list of stakeholders who see it.
+type shown struct {
+	position     PositionID
+	stakeholders ListPlace
+}
+
 // shownPosition is a position, with the number of the list of stakeholders who see it; 0: the list was not served.
 type shownPosition struct {
 	position     PositionID
 	stakeholders int32
-}
-
-// shownPositions returns the positions that were collected, each with the stakeholders of its contracts.
-func (r Numbers) shownPositions() map[shownPosition]struct{} {
-	shown := make(map[shownPosition]struct{}, len(r.Wanted.Positions))
-	for _, e := range r.Wanted.creations {
-		if e.holding == nil {
-			continue
-		}
-		s := shownPosition{position: e.holding.Position}
-		if ref := r.at(e.stakeholders); ref != nil {
-			s.stakeholders = *ref
-		}
-		shown[s] = struct{}{}
-	}
-	return shown
 }
 
 // positions keeps tables positions and position_stakeholders. It is safe for concurrent use.
@@ -124,8 +114,8 @@ SELECT w.position_id, w.owner, w.instrument, w.instrument_admin, w.admin_signed 
 ON CONFLICT DO NOTHING`
 
 // add stores positions that are not stored yet, in a transaction of its own before that of their contracts.
-func (p *positions) add(ctx context.Context, numbers Numbers) error {
-	unknown := p.unknown(numbers.shownPositions())
+func (p *positions) add(ctx context.Context, wanted *Wanted) error {
+	unknown := p.unknown(wanted)
 	if len(unknown) == 0 {
 		return nil
 	}
@@ -149,7 +139,7 @@ func (p *positions) add(ctx context.Context, numbers Numbers) error {
 		var owners, instruments, admins []*string
 		var signed []bool
 		for _, shown := range missing {
-			position := numbers.Wanted.Positions[shown.position]
+			position := wanted.Positions[shown.position]
 			owners, instruments = append(owners, nullable(position.Owner)), append(instruments, nullable(position.Instrument))
 			admins, signed = append(admins, nullable(position.InstrumentAdmin)), append(signed, position.AdminSigned)
 		}
@@ -165,14 +155,18 @@ func (p *positions) add(ctx context.Context, numbers Numbers) error {
 	return nil
 }
 
-// unknown returns the positions that are not remembered to be stored.
-func (p *positions) unknown(wanted map[shownPosition]struct{}) []shownPosition {
+// unknown returns the positions that were collected and are not remembered to be stored.
+func (p *positions) unknown(wanted *Wanted) []shownPosition {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var list []shownPosition
-	for shown := range wanted {
-		if _, known := p.known.get(shown); !known {
-			list = append(list, shown)
+	for s := range wanted.shown {
+		position := shownPosition{position: s.position}
+		if number := wanted.At(s.stakeholders); number != nil {
+			position.stakeholders = *number
+		}
+		if _, known := p.known.get(position); !known {
+			list = append(list, position)
 		}
 	}
 	return list

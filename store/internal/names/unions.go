@@ -1,10 +1,6 @@
 package names
 
-import (
-	"slices"
-
-	"ledgerindexer/ledger"
-)
+import "slices"
 
 // The parties that may see an event are stored as one list, the union of the lists that were served. Mostly one of
 // these has all the parties, and is used itself.
@@ -67,20 +63,20 @@ func (n *Wanted) joined(of Audience) ListPlace {
 		return longest
 	}
 	slices.Sort(all)
-	return n.Parties(slices.Compact(all))
+	return n.List(slices.Compact(all))
 }
 
 // SeenBy collects who may see an update: everybody who sees one of its events. As a rule these are different parties in
 // nearly every update, but one to three lists of its events have them all: only what is left of more lists is a new
-// one.
-func (n *Wanted) SeenBy(u *ledger.Update, events Audience) {
+// one. It returns where the numbers of the lists will be, the first ones not nil.
+func (n *Wanted) SeenBy(events Audience) (first, second, others *int32) {
 	seen := [3]ListPlace{Nobody, Nobody, Nobody}
 	events = n.withoutSubsets(events)
 	copy(seen[:], events)
 	if len(events) > len(seen) {
 		seen[2] = n.Union(events[2:])
 	}
-	n.seenBy[u] = seen
+	return n.At(seen[0]), n.At(seen[1]), n.At(seen[2])
 }
 
 // withoutSubsets leaves out each list of which another one has all parties.
@@ -108,14 +104,4 @@ func (n *Wanted) covers(list, other ListPlace) bool {
 		}
 	}
 	return true
-}
-
-// SeenBy returns the numbers of the lists of the parties that may see an update that was collected, the first ones not
-// nil.
-func (r Numbers) SeenBy(u *ledger.Update) (first, second, others *int32) {
-	seen, has := r.Wanted.seenBy[u]
-	if !has {
-		return nil, nil, nil
-	}
-	return r.at(seen[0]), r.at(seen[1]), r.at(seen[2])
 }

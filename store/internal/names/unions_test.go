@@ -33,7 +33,7 @@ func TestUnion(t *testing.T) {
 			for range 2 { // what is remembered is the same
 				var audience Audience
 				for _, list := range c.lists {
-					audience = audience.With(n.Parties(list))
+					audience = audience.With(n.List(list))
 				}
 				served := map[ListPlace]bool{}
 				for _, list := range audience {
@@ -58,23 +58,17 @@ func TestReleasedIsEmpty(t *testing.T) {
 	n.Parties([]string{"a"})
 	n.Template("pkg:M:T", "pkg", nil)
 	n.Synchronizer("sync")
-	n.Union(Audience{}.With(n.Parties([]string{"a"}), n.Parties([]string{"b"})))
-	n.Holding(Position{Owner: []byte("a")}, "1", nil, pgtype.Timestamptz{})
+	n.Union(Audience{}.With(n.List([]string{"a"}), n.List([]string{"b"})))
+	n.Created(&ledger.CreatedEvent{InterfaceViews: []ledger.InterfaceView{{InterfaceID: "pkg:I:I"}}},
+		n.Holding(Position{Owner: []byte("a")}, "1", nil, pgtype.Timestamptz{}))
 	n.Release()
 	require.Empty(t, n.Lists)
 	for _, left := range []any{
-		n.Templates.Keys, n.Templates.byKey, n.Templates.at, n.Synchronizers.Keys, n.Synchronizers.byKey, n.Synchronizers.at, n.Views.Keys, n.Views.byKey,
-		n.Views.at,
+		n.Templates.Keys, n.Templates.Numbers, n.Templates.byKey, n.Synchronizers.Keys, n.Synchronizers.Numbers, n.Synchronizers.byKey,
+		n.Views, n.views, n.places, n.unions, n.shown, n.Positions,
 	} {
 		require.Empty(t, left)
 	}
-	require.Empty(t, n.placesByKey)
-	require.Empty(t, n.places)
-	require.Empty(t, n.unions)
-	require.Empty(t, n.creations)
-	require.Empty(t, n.creationsOf)
-	require.Empty(t, n.seenBy)
-	require.Empty(t, n.Positions)
 }
 
 // An update is seen by as few lists of its events as have all parties; what more than three have is one list.
@@ -100,15 +94,16 @@ func TestSeenBy(t *testing.T) {
 			n := NewWanted()
 			var events Audience
 			for _, list := range c.lists {
-				events = events.With(n.Parties(list))
+				events = events.With(n.List(list))
 			}
 			served := len(n.Lists)
-			var u ledger.Update
-			n.SeenBy(&u, events)
+			first, second, others := n.SeenBy(events)
 			var got [][]string
-			for _, place := range n.seenBy[&u] {
-				if place != Nobody {
-					got = append(got, n.Lists[place].Parties)
+			for _, number := range []*int32{first, second, others} {
+				for place := range n.Lists {
+					if n.Lists[place].Number == number {
+						got = append(got, n.Lists[place].Parties)
+					}
 				}
 			}
 			require.Equal(t, c.want, got)

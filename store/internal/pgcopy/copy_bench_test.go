@@ -30,11 +30,11 @@ func BenchmarkEncodeRows(b *testing.B) {
 			CommandID: &empty, WorkflowID: &empty, TraceParent: &trace, PaidTrafficCost: &cost,
 		})
 		created = append(created, rows.Created{
-			LedgerOffset: i, Origin: "transaction", ContractID: contract, TemplateRef: 1, SynchronizerRef: &ref, RecordTime: at, CreatedAt: at,
+			LedgerOffset: i, Origin: "transaction", ContractID: contract, TemplateRef: &ref, SynchronizerRef: &ref, RecordTime: at, CreatedAt: at,
 			ACSDelta: &yes, Payload: payload, SignatoriesRef: &ref, ObserversRef: &ref, WitnessPartiesRef: &ref,
 		})
 		archived = append(archived, rows.Archived{
-			LedgerOffset: i, NodeID: 1, ContractID: contract, TemplateRef: 1, SynchronizerRef: &ref, RecordTime: at, WitnessPartiesRef: &ref,
+			LedgerOffset: i, NodeID: 1, ContractID: contract, TemplateRef: &ref, SynchronizerRef: &ref, RecordTime: at, WitnessPartiesRef: &ref,
 		})
 	}
 	plans, sent := pgtype.NewMap(), int64(0)

@@ -55,95 +55,71 @@ func (c *Carried) Release() {
 	*c = Carried{}
 }
 
-// EntryNames collects the names that an entry's rows refer to, and refuses an entry from beyond the snapshot.
-func EntryNames(n *names.Wanted, e *ledger.ContractEntry, at ledger.Offset) error {
-	within := func(contractID string, offset ledger.Offset) error {
-		if offset <= at {
-			return nil
-		}
-		return &ledger.Problem{
-			What: fmt.Sprintf("the snapshot at offset %d has contract %s with the later offset %d", at, contractID, offset),
-			Do: "the server's answer contradicts the request: nothing of this page was stored; report it to the " +
-				"participant's operator",
-		}
-	}
-	creation := func(c *ledger.CreatedEvent) error {
-		if err := within(c.ContractID, c.Offset); err != nil {
-			return err
-		}
-		wantCreated(n, c, e.Plain)
+// within refuses what is from beyond the snapshot.
+func (c *Carried) within(contractID string, offset ledger.Offset) error {
+	if offset <= c.at {
 		return nil
 	}
-	switch {
-	case e.Active != nil:
-		n.Synchronizer(e.Active.SynchronizerID)
-		return creation(&e.Active.Created)
-	case e.Unassigned != nil:
-		unassignedNames(n, &e.Unassigned.Unassigned)
-		if err := within(e.Unassigned.Unassigned.ContractID, e.Unassigned.Unassigned.Offset); err != nil ||
-			e.Unassigned.Apart {
-			return err
-		}
-		return creation(&e.Unassigned.Created)
-	case e.Assigned != nil:
-		a := &e.Assigned.Assigned
-		n.Template(a.TemplateID, a.PackageName, nil)
-		n.Synchronizer(a.Source)
-		n.Synchronizer(a.Target)
-		if created := &e.Assigned.Created; e.Assigned.Apart {
-			n.Parties(created.WitnessParties)
-			return within(created.ContractID, created.Offset)
-		}
-		return creation(&e.Assigned.Created)
+	return &ledger.Problem{
+		What: fmt.Sprintf("the snapshot at offset %d has contract %s with the later offset %d", c.at, contractID, offset),
+		Do: "the server's answer contradicts the request: nothing of this page was stored; report it to the " +
+			"participant's operator",
 	}
-	return nil
 }
 
-// Add converts an entry into its rows.
-func (c *Carried) Add(r names.Numbers, e *ledger.ContractEntry) {
+// Add converts an entry into its rows, and collects the names that these refer to: their numbers are known when wanted
+// is resolved. It refuses an entry from beyond the snapshot.
+func (c *Carried) Add(wanted *names.Wanted, e *ledger.ContractEntry) error {
 	ordinal := c.unknownBefore
 	c.unknownBefore++
 	c.exact.plain = e.Plain
 	switch {
 	case e.Active != nil:
 		a := e.Active
-		synchronizer := r.Synchronizer(a.SynchronizerID)
-		row, views := c.creation(r, e, &a.Created, synchronizer)
+		synchronizer := wanted.Synchronizer(a.SynchronizerID)
+		refs := creationOf(wanted, &a.Created, e.Plain)
+		row, views := c.creation(refs, e, &a.Created, synchronizer)
 		c.interfaceViews = append(c.interfaceViews, views...)
-		if a.Gone {
-			c.Created = append(c.Created, row)
-			return
+		if !a.Gone {
+			row.ReassignmentCounter = &a.ReassignmentCounter
+			active := ActiveContract{
+				ContractID: row.ContractID, SynchronizerRef: synchronizer, TemplateRef: row.TemplateRef,
+				ActivatedOffset: row.LedgerOffset, ActivatedNodeID: row.NodeID, ReassignmentCounter: a.ReassignmentCounter,
+				StakeholdersRef: row.StakeholdersRef,
+			}
+			active.PositionID, active.Amount, active.Locked, active.LockedUntil = refs.Holding.Columns()
+			c.Active = append(c.Active, active)
 		}
-		row.ReassignmentCounter = &a.ReassignmentCounter
 		c.Created = append(c.Created, row)
-		active := ActiveContract{
-			ContractID: row.ContractID, SynchronizerRef: synchronizer, TemplateRef: row.TemplateRef,
-			ActivatedOffset: row.LedgerOffset, ActivatedNodeID: row.NodeID, ReassignmentCounter: a.ReassignmentCounter,
-			StakeholdersRef: row.StakeholdersRef,
-		}
-		active.PositionID, active.Amount, active.Locked, active.LockedUntil = r.Created(&a.Created).Holding.Columns()
-		c.Active = append(c.Active, active)
+		return c.within(row.ContractID, a.Created.Offset)
 	case e.Unassigned != nil:
 		u, created := &e.Unassigned.Unassigned, &e.Unassigned.Created
 		if !e.Unassigned.Apart {
-			c.addIncomplete(r, e, created, r.Synchronizer(u.Source))
+			c.addIncomplete(wanted, e, created, wanted.Synchronizer(u.Source))
 		}
 		extra := c.exact.Value("entry_extra", entryExtra(e))
-		c.addReassignment(e, created, unassignedRow(r, u.Offset, u, &c.exact), extra)
+		row, _ := unassignedRow(wanted, u.Offset, u, &c.exact)
+		c.addReassignment(e, created, row, extra)
+		if err := c.within(u.ContractID, u.Offset); err != nil || e.Unassigned.Apart {
+			return err
+		}
+		return c.within(created.ContractID, created.Offset)
 	case e.Assigned != nil:
 		a, created := &e.Assigned.Assigned, &e.Assigned.Created
 		if !e.Assigned.Apart {
-			c.addIncomplete(r, e, created, r.Synchronizer(a.Target))
+			c.addIncomplete(wanted, e, created, wanted.Synchronizer(a.Target))
 		}
 		extra := c.exact.Value("assignment_entry_extra", entryExtra(e))
-		row := assignedRow(r, created.Offset, created.NodeID, a, created.WitnessParties, &c.exact)
+		row := assignedRow(wanted, created.Offset, created.NodeID, a, created.WitnessParties, &c.exact)
 		c.addReassignment(e, created, row, extra)
+		return c.within(created.ContractID, created.Offset)
 	case e.Unknown != nil:
 		c.addUnknown(e, e.Unknown.Kind, e.Unknown.Raw, ordinal)
 	case e.Extra != nil || e.WorkflowID != nil && *e.WorkflowID != "":
 		// An empty entry is kept only where it says something after all.
 		c.addUnknown(e, "JsEmpty", ledger.JSON(`{"JsEmpty": {}}`), ordinal)
 	}
+	return nil
 }
 
 func (c *Carried) addUnknown(e *ledger.ContractEntry, kind string, raw ledger.JSON, ordinal int32) {
@@ -153,10 +129,10 @@ func (c *Carried) addUnknown(e *ledger.ContractEntry, kind string, raw ledger.JS
 	})
 }
 
-func (c *Carried) addIncomplete(r names.Numbers, e *ledger.ContractEntry, created *ledger.CreatedEvent,
-	synchronizer int32) {
+func (c *Carried) addIncomplete(wanted *names.Wanted, e *ledger.ContractEntry, created *ledger.CreatedEvent,
+	synchronizer *int32) {
 	var i incompleteCreation
-	i.created, i.interfaceViews = c.creation(r, e, created, synchronizer)
+	i.created, i.interfaceViews = c.creation(creationOf(wanted, created, e.Plain), e, created, synchronizer)
 	c.incomplete = append(c.incomplete, i)
 }
 
@@ -170,15 +146,15 @@ func (c *Carried) addReassignment(e *ledger.ContractEntry, created *ledger.Creat
 }
 
 func (c *Carried) creation(
-	r names.Numbers, e *ledger.ContractEntry, created *ledger.CreatedEvent, synchronizer int32,
+	refs names.Creation, e *ledger.ContractEntry, created *ledger.CreatedEvent, synchronizer *int32,
 ) (CarriedCreated, []CarriedInterfaceView) {
 	extra := c.exact.Value("entry_extra", entryExtra(e))
-	row := createdRow(r, created.Offset, created, &synchronizer, &c.exact)
+	row := createdRow(refs, created.Offset, created, synchronizer, &c.exact)
 	carried := carriedCreation(&row)
 	carried.SnapshotOffset, carried.WorkflowID, carried.EntryExtra = int64(c.at), e.WorkflowID, extra
 	var views []CarriedInterfaceView
 	for i := range created.InterfaceViews {
-		view := interfaceViewRow(r, created.Offset, created, i, &synchronizer, &c.exact)
+		view := interfaceViewRow(refs, created.Offset, created, i, synchronizer, &c.exact)
 		views = append(views, carriedInterfaceView(&view))
 		views[i].SnapshotOffset = int64(c.at)
 	}

@@ -41,27 +41,12 @@ func realisticUpdates(n int) []*ledger.Update {
 	return updates
 }
 
-// converted are the rows of updates, as they would be if the dictionaries were empty, and what was collected for them.
+// converted are the rows of updates, and what was collected for them.
 func converted(updates []*ledger.Update) (*Facts, *names.Wanted) {
-	wanted := names.NewWanted()
-	for _, u := range updates {
-		UpdateNames(wanted, u)
-	}
-	numbers := names.Numbers{Wanted: wanted}
-	for i := range wanted.Templates.Keys {
-		numbers.Templates = append(numbers.Templates, int32(i+1))
-	}
-	for i := range wanted.Synchronizers.Keys {
-		numbers.Synchronizers = append(numbers.Synchronizers, int32(i+1))
-	}
-	for i := range len(wanted.Lists) {
-		number := int32(i + 1)
-		numbers.Lists = append(numbers.Lists, &number)
-	}
-	facts := NewFacts()
+	wanted, facts := names.NewWanted(), NewFacts()
 	facts.Grow(updates)
 	for _, u := range updates {
-		facts.Add(numbers, u)
+		facts.Add(wanted, u)
 	}
 	return &facts, wanted
 }

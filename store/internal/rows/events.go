@@ -15,16 +15,15 @@ const (
 )
 
 // createdRow returns what a creation event says, except for where and when it was created.
-func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, synchronizer *int32,
+func createdRow(refs names.Creation, offset ledger.Offset, c *ledger.CreatedEvent, synchronizer *int32,
 	exact *Exact) Created {
 	exact.Time("createdAt", c.CreatedAt)
-	numbers := r.Created(c)
 	return Created{
 		LedgerOffset: int64(offset), NodeID: c.NodeID, ContractID: c.ContractID,
-		TemplateRef: numbers.Template, SynchronizerRef: synchronizer, CreatedAt: Timestamp(c.CreatedAt), ACSDelta: c.ACSDelta,
+		TemplateRef: refs.Template, SynchronizerRef: synchronizer, CreatedAt: Timestamp(c.CreatedAt), ACSDelta: c.ACSDelta,
 		Payload: exact.Value("payload", c.Argument), ContractKey: exact.Value("contract_key", c.ContractKey),
-		ContractKeyHash: c.ContractKeyHash, SignatoriesRef: numbers.Signatories, ObserversRef: numbers.Observers,
-		WitnessPartiesRef: numbers.Witnesses, StakeholdersRef: numbers.Stakeholders, CreatedEventBlob: c.Blob,
+		ContractKeyHash: c.ContractKeyHash, SignatoriesRef: refs.Signatories, ObserversRef: refs.Observers,
+		WitnessPartiesRef: refs.Witnesses, StakeholdersRef: refs.Stakeholders, CreatedEventBlob: c.Blob,
 		Extra: exact.Value("extra", c.Extra), Exact: exact.Column(),
 	}
 }
@@ -41,7 +40,7 @@ func carriedCreation(row *Created) CarriedCreated {
 }
 
 // interfaceViewRow returns what a creation event says of an interface view, by its place in the list.
-func interfaceViewRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, i int, synchronizer *int32,
+func interfaceViewRow(refs names.Creation, offset ledger.Offset, c *ledger.CreatedEvent, i int, synchronizer *int32,
 	exact *Exact) InterfaceView {
 	v := &c.InterfaceViews[i]
 	return InterfaceView{
@@ -51,7 +50,7 @@ func interfaceViewRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEv
 		StatusCode: v.StatusCode, StatusMessage: v.StatusMessage,
 		StatusDetails:           exact.Value("status_details", v.StatusDetails),
 		ImplementationPackageID: v.ImplementationPackageID, Extra: exact.Value("extra", v.Extra),
-		Exact: exact.Column(), SeenByRef: r.Created(c).SeenBy,
+		Exact: exact.Column(), SeenByRef: refs.SeenBy,
 	}
 }
 
@@ -68,11 +67,11 @@ func carriedInterfaceView(row *InterfaceView) CarriedInterfaceView {
 
 // assignedRow returns what an assignment says, at the place of the creation event inside it. The server states its
 // witnesses once, there.
-func assignedRow(r names.Numbers, offset ledger.Offset, nodeID int32, e *ledger.AssignedEvent, witnesses []string,
+func assignedRow(r *names.Wanted, offset ledger.Offset, nodeID int32, e *ledger.AssignedEvent, witnesses []string,
 	exact *Exact) Reassignment {
 	return Reassignment{
 		LedgerOffset: int64(offset), NodeID: nodeID, Kind: KindAssigned, ContractID: e.ContractID,
-		TemplateRef: r.Template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.OptionalSynchronizer(&e.Target),
+		TemplateRef: r.Template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.Synchronizer(e.Target),
 		ReassignmentID: e.ReassignmentID, SourceRef: r.Synchronizer(e.Source), TargetRef: r.Synchronizer(e.Target),
 		Submitter: e.Submitter, ReassignmentCounter: e.ReassignmentCounter,
 		WitnessPartiesRef: r.Parties(witnesses), Extra: exact.Value("assignment_extra", e.Extra),
@@ -80,16 +79,19 @@ func assignedRow(r names.Numbers, offset ledger.Offset, nodeID int32, e *ledger.
 	}
 }
 
-func unassignedRow(r names.Numbers, offset ledger.Offset, e *ledger.UnassignedEvent, exact *Exact) Reassignment {
+// unassignedRow returns what an unassignment says, and who may see it.
+func unassignedRow(r *names.Wanted, offset ledger.Offset, e *ledger.UnassignedEvent,
+	exact *Exact) (Reassignment, names.ListPlace) {
+	witnesses := r.List(e.WitnessParties)
 	exact.Time("assignmentExclusivity", e.AssignmentExclusivity)
 	return Reassignment{
 		LedgerOffset: int64(offset), NodeID: e.NodeID, Kind: KindUnassigned, ContractID: e.ContractID,
-		TemplateRef: r.Template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.OptionalSynchronizer(&e.Source),
+		TemplateRef: r.Template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.Synchronizer(e.Source),
 		ReassignmentID: e.ReassignmentID, SourceRef: r.Synchronizer(e.Source), TargetRef: r.Synchronizer(e.Target),
 		Submitter: e.Submitter, ReassignmentCounter: e.ReassignmentCounter,
 		AssignmentExclusivity: Timestamp(e.AssignmentExclusivity),
-		WitnessPartiesRef:     r.Parties(e.WitnessParties), Extra: exact.Value("extra", e.Extra), Exact: exact.Column(),
-	}
+		WitnessPartiesRef:     r.At(witnesses), Extra: exact.Value("extra", e.Extra), Exact: exact.Column(),
+	}, witnesses
 }
 
 func carriedReassignment(row *Reassignment) CarriedReassignment {

@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
@@ -21,7 +22,12 @@ type Facts struct {
 	topologyEvents []TopologyEvent
 	unknown        []UnknownElement
 	exact          Exact
+	effects        []Effect
+	seenBy         names.Audience // of the update that is added
 }
+
+// Effects are what the updates do to the active set, in the order of offsets and node ids.
+func (f *Facts) Effects() []Effect { return f.effects }
 
 // Tables lists every fact table, with what goes into it.
 func (f *Facts) Tables() []Table {
@@ -37,57 +43,16 @@ func (f *Facts) Tables() []Table {
 	}
 }
 
-// UpdateNames collects the names, and the lists of parties, that an update's rows refer to.
-func UpdateNames(n *names.Wanted, u *ledger.Update) {
-	if u.SynchronizerID != nil {
-		n.Synchronizer(*u.SynchronizerID)
-	}
-	seenBy := make(names.Audience, 0, 8)
-	for i := range u.Created {
-		seenBy = seenBy.With(wantCreated(n, &u.Created[i], u.Plain))
-	}
-	for i := range u.Archived {
-		n.Template(u.Archived[i].TemplateID, u.Archived[i].PackageName, nil)
-		seenBy = seenBy.With(n.Parties(u.Archived[i].WitnessParties))
-	}
-	for i := range u.Exercised {
-		n.Template(u.Exercised[i].TemplateID, u.Exercised[i].PackageName, nil)
-		n.Parties(u.Exercised[i].ActingParties)
-		seenBy = seenBy.With(n.Parties(u.Exercised[i].WitnessParties))
-	}
-	for i := range u.Assigned {
-		a := &u.Assigned[i]
-		n.Template(a.TemplateID, a.PackageName, nil)
-		n.Synchronizer(a.Source)
-		n.Synchronizer(a.Target)
-	}
-	for i := range u.Unassigned {
-		seenBy = seenBy.With(unassignedNames(n, &u.Unassigned[i]))
-	}
-	for i := range u.Topology {
-		if party := u.Topology[i].PartyID; party != nil {
-			seenBy = seenBy.With(n.Parties([]string{*party}))
-		}
-	}
-	n.SeenBy(u, seenBy)
-}
-
-// unassignedNames collects the names of an unassignment, and returns who may see it.
-func unassignedNames(n *names.Wanted, e *ledger.UnassignedEvent) names.ListPlace {
-	n.Template(e.TemplateID, e.PackageName, nil)
-	n.Synchronizer(e.Source)
-	n.Synchronizer(e.Target)
-	return n.Parties(e.WitnessParties)
-}
-
 // Grow makes room for the rows of updates, where there are many: those of large batches have some MB.
 func (f *Facts) Grow(updates []*ledger.Update) {
-	var created, archived, exercised int
+	var created, archived, exercised, unassigned int
 	for _, u := range updates {
 		created += len(u.Created)
 		archived += len(u.Archived)
 		exercised += len(u.Exercised)
+		unassigned += len(u.Unassigned)
 	}
+	f.effects = make([]Effect, 0, created+archived+exercised+unassigned) // they may outlive the rows
 	f.updates = slices.Grow(f.updates, len(updates))
 	f.Created = slices.Grow(f.Created, created)
 	f.archived = slices.Grow(f.archived, archived)
@@ -112,7 +77,7 @@ func NewFacts() Facts {
 // them still.
 func (f *Facts) Release() {
 	factsPool.Put(&Facts{updates: emptied(f.updates), Created: emptied(f.Created), archived: emptied(f.archived),
-		exercised: emptied(f.exercised)})
+		exercised: emptied(f.exercised), seenBy: f.seenBy[:0]})
 	*f = Facts{}
 }
 
@@ -125,100 +90,164 @@ func emptied[T any](list []T) []T {
 	return list[:0]
 }
 
-// Add converts an update into its rows.
-func (f *Facts) Add(r names.Numbers, u *ledger.Update) {
+// FactsOf converts updates. See Add.
+func FactsOf(wanted *names.Wanted, updates []ledger.Update) *Facts {
+	f := new(Facts)
+	for i := range updates {
+		f.Add(wanted, &updates[i])
+	}
+	return f
+}
+
+// Add converts an update into its rows, and into what it does to the active set. It collects the names that these refer
+// to: their numbers are known when wanted is resolved.
+func (f *Facts) Add(wanted *names.Wanted, u *ledger.Update) {
 	f.exact.plain = u.Plain
 	f.exact.Time("recordTime", u.RecordTime)
 	f.exact.Time("effectiveAt", u.EffectiveAt)
-	synchronizer := r.OptionalSynchronizer(u.SynchronizerID)
 	row := Update{
-		LedgerOffset: int64(u.Offset), Kind: string(u.Kind), SynchronizerRef: synchronizer,
+		LedgerOffset: int64(u.Offset), Kind: string(u.Kind), SynchronizerRef: wanted.OptionalSynchronizer(u.SynchronizerID),
 		RecordTime: Timestamp(u.RecordTime), EffectiveAt: Timestamp(u.EffectiveAt), CommandID: u.CommandID,
 		WorkflowID:  u.WorkflowID,
 		TraceParent: u.TraceParent, TraceState: u.TraceState, ExternalTransactionHash: u.ExternalTransactionHash,
 		TransactionHash: u.TransactionHash, PaidTrafficCost: u.PaidTrafficCost, Extra: f.exact.Value("extra", u.Extra),
 		Exact: f.exact.Column(),
 	}
-	row.SeenByRef, row.SeenAlsoByRef, row.SeenByOthersRef = r.SeenBy(u)
 	if u.ID != "" {
 		row.UpdateID = &u.ID
 	}
+	f.seenBy = f.seenBy[:0]
+	w := walk{f, wanted, u, row.SynchronizerRef}
+	first := len(f.effects)
+	w.events()
+	slices.SortStableFunc(f.effects[first:], func(a, b Effect) int { return cmp.Compare(a.NodeID, b.NodeID) })
+	row.SeenByRef, row.SeenAlsoByRef, row.SeenByOthersRef = wanted.SeenBy(f.seenBy)
 	f.updates = append(f.updates, row)
+}
 
+// walk is the way through the events of one update.
+type walk struct {
+	*Facts
+	wanted       *names.Wanted
+	u            *ledger.Update
+	synchronizer *int32
+}
+
+func (w *walk) events() {
+	u := w.u
 	assignments := AssignmentsOf(u)
 	for i := range u.Created {
-		c := &u.Created[i]
-		if c.Origin != ledger.OriginAssignment {
-			f.addCreated(r, u, c, synchronizer)
-			continue
-		}
-		assigned := assignments[c.NodeID]
-		f.addCreated(r, u, c, r.OptionalSynchronizer(&assigned.Target))
-		f.addReassignment(u, assignedRow(r, u.Offset, assigned.NodeID, assigned, c.WitnessParties, &f.exact))
+		w.created(&u.Created[i], assignments)
 	}
 	for i := range u.Archived {
-		f.addArchived(r, u, &u.Archived[i], synchronizer)
+		w.archive(&u.Archived[i])
 	}
 	for i := range u.Exercised {
-		f.addExercised(r, u, &u.Exercised[i], synchronizer)
+		w.exercise(&u.Exercised[i])
 	}
 	for i := range u.Unassigned {
-		f.addReassignment(u, unassignedRow(r, u.Offset, &u.Unassigned[i], &f.exact))
+		e := &u.Unassigned[i]
+		row, seenBy := unassignedRow(w.wanted, u.Offset, e, &w.exact)
+		w.seenBy = w.seenBy.With(seenBy)
+		w.reassign(row)
+		w.effect(Effect{ContractID: e.ContractID, Synchronizer: row.SynchronizerRef, NodeID: e.NodeID})
 	}
 	for i := range u.Topology {
-		f.addTopology(u, &u.Topology[i], synchronizer)
+		w.topology(&u.Topology[i])
 	}
 	for i, e := range u.Unknown {
-		f.unknown = append(f.unknown, UnknownElement{
-			LedgerOffset: int64(u.Offset), Ordinal: int32(i), NodeID: e.NodeID, Kind: e.Kind, SynchronizerRef: synchronizer,
-			RecordTime: Timestamp(u.RecordTime), Raw: f.exact.Value("raw", e.Raw), Exact: f.exact.Column(),
+		w.unknown = append(w.unknown, UnknownElement{
+			LedgerOffset: int64(u.Offset), Ordinal: int32(i), NodeID: e.NodeID, Kind: e.Kind, SynchronizerRef: w.synchronizer,
+			RecordTime: Timestamp(u.RecordTime), Raw: w.exact.Value("raw", e.Raw), Exact: w.exact.Column(),
 		})
 	}
 }
 
-func (f *Facts) addCreated(r names.Numbers, u *ledger.Update, c *ledger.CreatedEvent, synchronizer *int32) {
-	row := createdRow(r, u.Offset, c, synchronizer, &f.exact)
-	row.Origin, row.RecordTime = string(c.Origin), Timestamp(u.RecordTime)
-	f.Created = append(f.Created, row)
+// nowhere is the synchronizer of an update that names none.
+var nowhere = new(int32)
+
+func (w *walk) effect(e Effect) {
+	if e.Offset = int64(w.u.Offset); e.Synchronizer == nil {
+		e.Synchronizer = nowhere
+	}
+	w.effects = append(w.effects, e)
+}
+
+// created adds a creation event. It activates the contract where acs_delta is not false, or by assignment.
+func (w *walk) created(c *ledger.CreatedEvent, assignments map[int32]*ledger.AssignedEvent) {
+	refs := creationOf(w.wanted, c, w.u.Plain)
+	w.seenBy = w.seenBy.With(refs.Audience[:]...)
+	synchronizer := w.synchronizer
+	effect := Effect{ContractID: c.ContractID, NodeID: c.NodeID, Activates: true, Template: refs.Template,
+		Holding: refs.Holding, Stakeholders: refs.Stakeholders}
+	if c.Origin == ledger.OriginAssignment {
+		assigned := assignments[c.NodeID]
+		synchronizer = w.wanted.Synchronizer(assigned.Target)
+		effect.Assigned, effect.Counter = true, assigned.ReassignmentCounter
+	}
+	row := createdRow(refs, w.u.Offset, c, synchronizer, &w.exact)
+	row.Origin, row.RecordTime = string(c.Origin), Timestamp(w.u.RecordTime)
+	w.Created = append(w.Created, row)
 	for i := range c.InterfaceViews {
-		view := interfaceViewRow(r, u.Offset, c, i, synchronizer, &f.exact)
+		view := interfaceViewRow(refs, w.u.Offset, c, i, synchronizer, &w.exact)
 		view.RecordTime = row.RecordTime
-		f.interfaceViews = append(f.interfaceViews, view)
+		w.interfaceViews = append(w.interfaceViews, view)
+	}
+	if effect.Assigned {
+		w.reassign(assignedRow(w.wanted, w.u.Offset, c.NodeID, assignments[c.NodeID], c.WitnessParties, &w.exact))
+	}
+	if effect.Synchronizer = synchronizer; effect.Assigned || c.ACSDelta == nil || *c.ACSDelta {
+		w.effect(effect)
 	}
 }
 
-func (f *Facts) addArchived(r names.Numbers, u *ledger.Update, a *ledger.ArchivedEvent, synchronizer *int32) {
-	f.archived = append(f.archived, Archived{
-		LedgerOffset: int64(u.Offset), NodeID: a.NodeID, ContractID: a.ContractID, TemplateRef: r.Template(a.TemplateID,
-			a.PackageName, nil),
-		SynchronizerRef: synchronizer, RecordTime: Timestamp(u.RecordTime), WitnessPartiesRef: r.Parties(a.WitnessParties),
-		ImplementedInterfaces: a.ImplementedInterfaces, Extra: f.exact.Value("extra", a.Extra), Exact: f.exact.Column(),
+func (w *walk) archive(a *ledger.ArchivedEvent) {
+	witnesses := w.wanted.List(a.WitnessParties)
+	w.seenBy = w.seenBy.With(witnesses)
+	w.archived = append(w.archived, Archived{
+		LedgerOffset: int64(w.u.Offset), NodeID: a.NodeID, ContractID: a.ContractID,
+		TemplateRef:     w.wanted.Template(a.TemplateID, a.PackageName, nil),
+		SynchronizerRef: w.synchronizer, RecordTime: Timestamp(w.u.RecordTime), WitnessPartiesRef: w.wanted.At(witnesses),
+		ImplementedInterfaces: a.ImplementedInterfaces, Extra: w.exact.Value("extra", a.Extra), Exact: w.exact.Column(),
 	})
+	w.effect(Effect{ContractID: a.ContractID, Synchronizer: w.synchronizer, NodeID: a.NodeID, WantsLookup: true})
 }
 
-func (f *Facts) addExercised(r names.Numbers, u *ledger.Update, e *ledger.ExercisedEvent, synchronizer *int32) {
-	f.exercised = append(f.exercised, Exercised{
-		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, ContractID: e.ContractID, TemplateRef: r.Template(e.TemplateID,
-			e.PackageName, nil),
-		SynchronizerRef: synchronizer, RecordTime: Timestamp(u.RecordTime), InterfaceID: e.InterfaceID, Choice: e.Choice,
-		ChoiceArgument:   f.exact.Value("choice_argument", e.Argument),
-		ExerciseResult:   f.exact.Value("exercise_result", e.Result),
-		ActingPartiesRef: r.Parties(e.ActingParties), Consuming: e.Consuming, LastDescendantNodeID: e.LastDescendantNodeID,
-		WitnessPartiesRef: r.Parties(e.WitnessParties), ACSDelta: e.ACSDelta, ImplementedInterfaces: e.ImplementedInterfaces,
-		Extra: f.exact.Value("extra", e.Extra), Exact: f.exact.Column(),
+// exercise adds an exercise. One that archives nothing uses its contract where acs_delta is not false: that is active,
+// or should be.
+func (w *walk) exercise(e *ledger.ExercisedEvent) {
+	witnesses := w.wanted.List(e.WitnessParties)
+	w.seenBy = w.seenBy.With(witnesses)
+	w.exercised = append(w.exercised, Exercised{
+		LedgerOffset: int64(w.u.Offset), NodeID: e.NodeID, ContractID: e.ContractID,
+		TemplateRef:     w.wanted.Template(e.TemplateID, e.PackageName, nil),
+		SynchronizerRef: w.synchronizer, RecordTime: Timestamp(w.u.RecordTime), InterfaceID: e.InterfaceID, Choice: e.Choice,
+		ChoiceArgument:   w.exact.Value("choice_argument", e.Argument),
+		ExerciseResult:   w.exact.Value("exercise_result", e.Result),
+		ActingPartiesRef: w.wanted.Parties(e.ActingParties), Consuming: e.Consuming,
+		LastDescendantNodeID: e.LastDescendantNodeID,
+		WitnessPartiesRef:    w.wanted.At(witnesses), ACSDelta: e.ACSDelta, ImplementedInterfaces: e.ImplementedInterfaces,
+		Extra: w.exact.Value("extra", e.Extra), Exact: w.exact.Column(),
 	})
+	if witnessed := e.ACSDelta != nil && !*e.ACSDelta; e.Consuming || !witnessed {
+		w.effect(Effect{ContractID: e.ContractID, Synchronizer: w.synchronizer, NodeID: e.NodeID,
+			IsReference: !e.Consuming, WantsLookup: !witnessed})
+	}
 }
 
-func (f *Facts) addReassignment(u *ledger.Update, row Reassignment) {
-	row.RecordTime = Timestamp(u.RecordTime)
-	f.reassignments = append(f.reassignments, row)
+func (w *walk) reassign(row Reassignment) {
+	row.RecordTime = Timestamp(w.u.RecordTime)
+	w.reassignments = append(w.reassignments, row)
 }
 
-func (f *Facts) addTopology(u *ledger.Update, e *ledger.TopologyEvent, synchronizer *int32) {
-	f.topologyEvents = append(f.topologyEvents, TopologyEvent{
-		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, Kind: string(e.Kind), SynchronizerRef: synchronizer,
-		RecordTime: Timestamp(u.RecordTime), PartyID: e.PartyID, ParticipantID: e.ParticipantID, Permission: e.Permission,
-		Extra: f.exact.Value("extra", e.Extra), Exact: f.exact.Column(),
+func (w *walk) topology(e *ledger.TopologyEvent) {
+	if e.PartyID != nil {
+		w.seenBy = w.seenBy.With(w.wanted.List([]string{*e.PartyID}))
+	}
+	w.topologyEvents = append(w.topologyEvents, TopologyEvent{
+		LedgerOffset: int64(w.u.Offset), NodeID: e.NodeID, Kind: string(e.Kind), SynchronizerRef: w.synchronizer,
+		RecordTime: Timestamp(w.u.RecordTime), PartyID: e.PartyID, ParticipantID: e.ParticipantID, Permission: e.Permission,
+		Extra: w.exact.Value("extra", e.Extra), Exact: w.exact.Column(),
 	})
 }
 

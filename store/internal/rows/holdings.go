@@ -23,9 +23,8 @@ var holdingInterfaces = [...]string{":Splice.Api.Token.HoldingV2:Holding", ":Spl
 // ownerIn is the member of such a view that is, or has, the owner.
 var ownerIn = [...]string{"account", "owner"}
 
-// wantCreated collects the names of a creation event, and what it holds. plain is as in Update. It returns who may see
-// the event.
-func wantCreated(n *names.Wanted, c *ledger.CreatedEvent, plain bool) (witnesses, stakeholders names.ListPlace) {
+// creationOf collects the names of a creation event, and what it holds. plain is as in Update.
+func creationOf(n *names.Wanted, c *ledger.CreatedEvent, plain bool) names.Creation {
 	var holding *names.Holding
 	h := holdingReader{event: c, plain: plain}
 	isAmulet, isLocked := amulet(c)

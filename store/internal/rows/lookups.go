@@ -11,7 +11,7 @@ import (
 )
 
 // LookupRow converts an outcome into its row.
-func LookupRow(r names.Numbers, lookup *ledger.Lookup) dbsqlc.LookupSaveParams {
+func LookupRow(r *names.Wanted, lookup *ledger.Lookup) dbsqlc.LookupSaveParams {
 	row := dbsqlc.LookupSaveParams{
 		ContractID: lookup.ContractID, Status: string(lookup.Status),
 		LookedUpAt: Timestamp(ledger.Time{Time: lookup.At, Valid: true}),
@@ -20,8 +20,7 @@ func LookupRow(r names.Numbers, lookup *ledger.Lookup) dbsqlc.LookupSaveParams {
 		row.Reason = &lookup.Reason
 	}
 	if c := lookup.Contract; c != nil {
-		template := r.Template(c.TemplateID, c.PackageName, nil)
-		row.TemplateRef, row.CreatedAt = &template, Timestamp(c.CreatedAt)
+		row.TemplateRef, row.CreatedAt = r.Template(c.TemplateID, c.PackageName, nil), Timestamp(c.CreatedAt)
 		var exact Exact
 		exact.Time("createdAt", c.CreatedAt)
 		row.Payload = exact.Value("payload", c.Argument)

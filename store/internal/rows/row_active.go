@@ -11,8 +11,8 @@ type ActiveContract struct {
 	ActivatedOffset     int64  `db:"activated_offset"`
 	ReassignmentCounter int64  `db:"reassignment_counter"`
 	ActivatedNodeID     int32  `db:"activated_node_id"`
-	SynchronizerRef     int32  `db:"synchronizer_ref"`
-	TemplateRef         int32  `db:"template_ref"`
+	SynchronizerRef     *int32 `db:"synchronizer_ref"`
+	TemplateRef         *int32 `db:"template_ref"`
 	StakeholdersRef     *int32 `db:"stakeholders_ref"`
 	// What the contract is a holding of. NULL: it is none.
 	PositionID pgtype.UUID `db:"position_id"`
@@ -31,8 +31,8 @@ type Lifetime struct {
 	ActivatedOffset     int64              `db:"activated_offset"`
 	ReassignmentCounter int64              `db:"reassignment_counter"`
 	ActivatedNodeID     int32              `db:"activated_node_id"`
-	SynchronizerRef     int32              `db:"synchronizer_ref"`
-	TemplateRef         int32              `db:"template_ref"`
+	SynchronizerRef     *int32             `db:"synchronizer_ref"`
+	TemplateRef         *int32             `db:"template_ref"`
 	StakeholdersRef     *int32             `db:"stakeholders_ref"`
 	PositionID          pgtype.UUID        `db:"position_id"`
 	ContractID          string             `db:"contract_id"`

@@ -10,7 +10,7 @@ type CarriedCreated struct {
 	NodeID              int32              `db:"node_id"`
 	SnapshotOffset      int64              `db:"snapshot_offset"`
 	ContractID          string             `db:"contract_id"`
-	TemplateRef         int32              `db:"template_ref"`
+	TemplateRef         *int32             `db:"template_ref"`
 	SynchronizerRef     *int32             `db:"synchronizer_ref"`
 	WorkflowID          *string            `db:"workflow_id"`
 	ReassignmentCounter *int64             `db:"reassignment_counter"`
@@ -55,12 +55,12 @@ type CarriedReassignment struct {
 	SnapshotOffset        int64              `db:"snapshot_offset"`
 	Kind                  string             `db:"kind"`
 	ContractID            string             `db:"contract_id"`
-	TemplateRef           int32              `db:"template_ref"`
+	TemplateRef           *int32             `db:"template_ref"`
 	SynchronizerRef       *int32             `db:"synchronizer_ref"`
 	WorkflowID            *string            `db:"workflow_id"`
 	ReassignmentID        string             `db:"reassignment_id"`
-	SourceRef             int32              `db:"source_ref"`
-	TargetRef             int32              `db:"target_ref"`
+	SourceRef             *int32             `db:"source_ref"`
+	TargetRef             *int32             `db:"target_ref"`
 	Submitter             *string            `db:"submitter"`
 	ReassignmentCounter   int64              `db:"reassignment_counter"`
 	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`

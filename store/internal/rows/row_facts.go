@@ -33,7 +33,7 @@ type Update struct {
 type Created struct {
 	LedgerOffset      int64              `db:"ledger_offset"`
 	NodeID            int32              `db:"node_id"`
-	TemplateRef       int32              `db:"template_ref"`
+	TemplateRef       *int32             `db:"template_ref"`
 	RecordTime        pgtype.Timestamptz `db:"record_time"`
 	CreatedAt         pgtype.Timestamptz `db:"created_at"`
 	SynchronizerRef   *int32             `db:"synchronizer_ref"`
@@ -58,7 +58,7 @@ type Archived struct {
 	LedgerOffset          int64              `db:"ledger_offset"`
 	RecordTime            pgtype.Timestamptz `db:"record_time"`
 	NodeID                int32              `db:"node_id"`
-	TemplateRef           int32              `db:"template_ref"`
+	TemplateRef           *int32             `db:"template_ref"`
 	SynchronizerRef       *int32             `db:"synchronizer_ref"`
 	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
 	ContractID            string             `db:"contract_id"`
@@ -71,7 +71,7 @@ type Archived struct {
 type Exercised struct {
 	LedgerOffset          int64              `db:"ledger_offset"`
 	NodeID                int32              `db:"node_id"`
-	TemplateRef           int32              `db:"template_ref"`
+	TemplateRef           *int32             `db:"template_ref"`
 	RecordTime            pgtype.Timestamptz `db:"record_time"`
 	SynchronizerRef       *int32             `db:"synchronizer_ref"`
 	ActingPartiesRef      *int32             `db:"acting_parties_ref"`
@@ -116,10 +116,10 @@ type Reassignment struct {
 	ReassignmentCounter   int64              `db:"reassignment_counter"`
 	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
 	NodeID                int32              `db:"node_id"`
-	TemplateRef           int32              `db:"template_ref"`
+	TemplateRef           *int32             `db:"template_ref"`
 	SynchronizerRef       *int32             `db:"synchronizer_ref"`
-	SourceRef             int32              `db:"source_ref"`
-	TargetRef             int32              `db:"target_ref"`
+	SourceRef             *int32             `db:"source_ref"`
+	TargetRef             *int32             `db:"target_ref"`
 	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
 	Kind                  string             `db:"kind"`
 	ContractID            string             `db:"contract_id"`
