@@ -20,6 +20,7 @@ const (
 	TaskVerification             = "verification"
 	TaskPruning                  = "pruning"
 	TaskTransactionsVerification = "transactions_verification"
+	TaskRecords                  = "records" // that follow from the updates of a network
 )
 
 const (

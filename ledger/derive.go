@@ -134,7 +134,7 @@ func (u *MovedUpdate) Records() []Transaction {
 	}
 	list := slices.Clone(u.Noted)
 	for i := range list {
-		list[i].Rules = RulesVersion // by whichever they were noted, nothing else follows by these
+		list[i].Rules, list[i].At = RulesVersion, u.Offset // by whichever they were noted, nothing else follows by these
 	}
 	return list
 }
@@ -213,7 +213,7 @@ func (u *MovedUpdate) below(i int, rules ...movingRule) int {
 // record returns a record of an exercise with the members that all kinds have.
 func (u *MovedUpdate) record(e *MovingExercise, kind TransactionKind, typ string) Transaction {
 	t := Transaction{EventID: EventIDOf(u.ID, e.NodeID), Kind: kind, Type: &typ, Date: Time{Time: u.EffectiveAt,
-		Valid: true}, Rules: RulesVersion}
+		Valid: true}, Rules: RulesVersion, At: u.Offset}
 	if u.SynchronizerID != "" {
 		t.DomainID = &u.SynchronizerID
 	}

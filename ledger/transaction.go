@@ -40,7 +40,10 @@ type Transaction struct {
 	Raw   JSON // the whole record if the kind is unknown; else nil
 	Extra JSON // the record's members that this version does not know, as one object
 
-	Rules int32 // version of the rules by which it follows from an update of the network; 0: it was served
+	// Of a record that follows from an update of the network: the version of the rules by which it does, and the update's
+	// offset. 0: it was served.
+	Rules int32
+	At    Offset
 }
 
 // Transfer is a payment of one sender to any number of receivers.

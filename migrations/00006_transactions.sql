@@ -73,9 +73,11 @@ CREATE TABLE transactions (
     fingerprint      bigint NOT NULL,
     extra            jsonb,
     rules            integer,
-    exact            jsonb -- of all rows of the record
+    exact            jsonb, -- of all rows of the record
+    ledger_offset    bigint
 );
 CREATE INDEX transactions_exact ON transactions (seq) WHERE exact IS NOT NULL;
+CREATE INDEX transactions_offset ON transactions (ledger_offset, seq);
 CREATE INDEX transactions_event_id ON transactions USING hash (event_id);
 CREATE INDEX transactions_update_id ON transactions USING hash (update_id_of(event_id));
 CREATE INDEX transactions_date ON transactions USING brin (date);
@@ -171,13 +173,13 @@ COMMENT ON TABLE unknown_transactions IS 'Records of the kind unknown, as they w
 CREATE VIEW ledger.transactions AS
 SELECT x.seq, x.event_id, update_id_of(x.event_id) AS update_id, x.kind, x.date, s.synchronizer_id AS domain_id, x.offset_text, x.round, x.transaction_type,
        x.unit_word, x.extra,
-       CASE WHEN x.rules IS NULL THEN 'transactions' ELSE 'updates' END AS source, x.rules
+       CASE WHEN x.rules IS NULL THEN 'transactions' ELSE 'updates' END AS source, x.rules, x.ledger_offset AS update_offset
 FROM transactions x
 LEFT JOIN synchronizers s ON s.synchronizer_ref = x.domain_ref
 WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
 
 COMMENT ON VIEW ledger.transactions IS 'One row per record of the transaction history, of every kind: the records of the whole network as a Scan service shows them, not those of one participant. The relation of each kind has the rest of a record under the same seq. Records are complete up to the checkpoint in ledger.stream_checkpoints, as far as the service has them; records after it whose event ids are not unique are here too. If the history has to be read again from its beginning, the new records are kept aside until they replace all of these at once.';
-COMMENT ON COLUMN ledger.transactions.seq IS 'Number of the record, in the service''s order, without gaps. It begins at 1, or above all earlier numbers if the history was read again from its beginning. A record''s number never changes and is never used again. Unique.';
+COMMENT ON COLUMN ledger.transactions.seq IS 'Number of the record, in the service''s order, without gaps. It begins at 1, or above all earlier numbers if the history of a service was read again from its beginning. A record''s number never changes. It is never used again, unless the record followed from an update of a network that a reset removed. Unique.';
 COMMENT ON COLUMN ledger.transactions.event_id IS 'Id of the event: #, the update id, a colon and the node id. Two records can share one, so join by seq. Ids do not grow with time. Indexed. Of a record that is derived from updates the node id is that of exercised_events, which all Scan services number alike; the history''s was of the service''s participant.';
 COMMENT ON COLUMN ledger.transactions.update_id IS 'Id of the record''s update, from event_id. It is also in ledger.updates if the participant saw the update. NULL: event_id has another form. Indexed.';
 COMMENT ON COLUMN ledger.transactions.kind IS 'transfer, mint, tap, abort_transfer_instruction, or unknown: see ledger.unknown_transactions.';
@@ -190,6 +192,7 @@ COMMENT ON COLUMN ledger.transactions.unit_word IS 'The service''s word for the 
 COMMENT ON COLUMN ledger.transactions.extra IS 'Fields of the record that the service sent and this version does not know. NULL: none.';
 COMMENT ON COLUMN ledger.transactions.source IS 'Where the record is from: transactions, as a Scan service of Splice 0.6 or earlier served it; updates, derived from the stored updates of the network.';
 COMMENT ON COLUMN ledger.transactions.rules IS 'Version of the rules by which the record follows from its update. Records of updates that were pruned can''t be derived again, so they keep the version of then. NULL: a service sent the record.';
+COMMENT ON COLUMN ledger.transactions.update_offset IS 'Offset of the update that the record follows from. Indexed. NULL: a service sent the record.';
 
 CREATE VIEW ledger.transfers AS
 SELECT x.seq, t.event_id, update_id_of(t.event_id) AS update_id, x.date, x.round, x.sender, x.sender_change_fee, x.sender_change_amount, x.sender_fee, x.holding_fees,

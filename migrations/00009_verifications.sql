@@ -62,11 +62,15 @@ COMMENT ON FUNCTION verified_offset() IS 'The offset up to which updates were re
 
 CREATE FUNCTION verified_seq() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
-    SELECT windows_reach('transactions', h.shown_after, '{equal,pruned}')
+    SELECT CASE
+        WHEN c.ledger_offset IS NULL THEN windows_reach('transactions', h.shown_after, '{equal}')
+        ELSE coalesce((SELECT t.seq FROM transactions t WHERE t.ledger_offset <= verified_offset() ORDER BY t.ledger_offset DESC, t.seq DESC LIMIT 1), h.shown_after)
+    END
     FROM transactions_position h
+    LEFT JOIN checkpoints c ON c.stream = 'transactions'
     WHERE h.revision > 0
 );
-COMMENT ON FUNCTION verified_seq() IS 'The seq up to which records were read again and found equal, but for those whose updates were pruned. Shown as ledger.verified_seq().';
+COMMENT ON FUNCTION verified_seq() IS 'The seq up to which records were read again and found equal, or the updates that they follow from were. Shown as ledger.verified_seq().';
 
 CREATE VIEW ledger.verifications AS
 SELECT v.stream, v.from_exclusive, v.to_inclusive, v.verified_at, v.result, v.differences, v.digest, v.repaired_at
@@ -77,7 +81,7 @@ COMMENT ON COLUMN ledger.verifications.stream IS 'updates: events, by offset. sn
 COMMENT ON COLUMN ledger.verifications.from_exclusive IS 'The window begins after this offset; of transactions after this seq.';
 COMMENT ON COLUMN ledger.verifications.to_inclusive IS 'The window ends with this offset, or seq.';
 COMMENT ON COLUMN ledger.verifications.verified_at IS 'When the window was last compared, or found to be no longer available (clock of the database).';
-COMMENT ON COLUMN ledger.verifications.result IS 'equal: all rows were as in the source. different: some were not, and the window was not compared again since. not_shown: the source no longer had the window (pruned), so nothing was compared; the digest still shows later changes. pruned: the same, because of pruning in this database: of records of a network, whose updates went; of a snapshot that pruning made of rows that had been compared.';
+COMMENT ON COLUMN ledger.verifications.result IS 'equal: all rows were as in the source. different: some were not, and the window was not compared again since. not_shown: the source no longer had the window (pruned), so nothing was compared; the digest still shows later changes. pruned: the same of a snapshot that pruning in this database made of rows that had been compared.';
 COMMENT ON COLUMN ledger.verifications.differences IS 'How many differences were found: missing rows, additional rows, and columns with another value. 0 unless the result is different.';
 COMMENT ON COLUMN ledger.verifications.digest IS 'SHA-256 over all rows of the window as they were stored at verified_at, and over this row''s own range, time and result. docs/reliability.md says how it is computed.';
 COMMENT ON COLUMN ledger.verifications.repaired_at IS 'When rows of the window were last repaired. Later than verified_at: only a part of the window was repaired, and the whole has not been compared since. NULL: never.';
@@ -89,4 +93,4 @@ COMMENT ON FUNCTION ledger.verified_offset() IS 'Every event after oldest_offset
 
 CREATE FUNCTION ledger.verified_seq() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 RETURN verified_seq();
-COMMENT ON FUNCTION ledger.verified_seq() IS 'Every record of the transaction history up to this seq was read from the Scan service again after it was stored, and was equal. One less than the first seq: none has been verified yet (also after the history was read again from its beginning), or the first window differs. In the schemas of a network records whose updates were pruned can''t be compared, and count as verified: ledger.verifications shows them as pruned. NULL: no history has been read.';
+COMMENT ON FUNCTION ledger.verified_seq() IS 'Every record of the transaction history up to this seq was read from the Scan service again after it was stored, and was equal. One less than the first seq: none has been verified yet (also after the history was read again from its beginning), or the first window differs. In the schemas of a network: every record up to this seq follows from updates up to verified_offset(), or from pruned ones. NULL: no history has been read.';

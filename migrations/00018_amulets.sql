@@ -229,17 +229,3 @@ COMMENT ON COLUMN ledger.amulet_sums.burned IS 'What it burns: the sum of its ro
 COMMENT ON COLUMN ledger.amulet_sums.difference IS 'archived + minted - created - burned: 0. NULL: one of them is.';
 COMMENT ON COLUMN ledger.amulet_sums.record_time IS 'When the synchronizer recorded the update. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.amulet_sums.update_id IS 'Id of the update.';
-
--- What was checked, for the operator: ledger.amulet_sums are not read again for each question. A migration that changes what amulet_sums says deletes
--- the row, so that all updates are added up again.
-CREATE TABLE amulet_checks (
-    only_row       boolean NOT NULL DEFAULT true CHECK (only_row),
-    from_exclusive bigint  NOT NULL,
-    to_inclusive   bigint  NOT NULL,
-    updates        bigint  NOT NULL,
-    unbalanced     bigint  NOT NULL,
-    unproved       bigint  NOT NULL,
-    first_offset   bigint, -- of an update that is unbalanced
-    PRIMARY KEY (only_row)
-);
-COMMENT ON TABLE amulet_checks IS 'How many updates of a network between two offsets move amulets, and of how many of them the sums do not agree, or can''t be proved because the creation of something is not stored, or was redacted.';

@@ -11,13 +11,6 @@ WHERE e.ledger_offset > @from_exclusive AND e.ledger_offset <= @to_inclusive AND
     AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM templates k WHERE k.package_name LIKE 'splice-%'))
 ORDER BY e.ledger_offset, e.node_id;
 
--- name: UpdatesBack :one
--- The offset before the last beyond + 1 updates after one offset up to another; the first one if there are fewer.
-SELECT coalesce((
-    SELECT u.ledger_offset - 1 FROM updates u WHERE u.ledger_offset > @from_exclusive AND u.ledger_offset <= @to_inclusive
-    ORDER BY u.ledger_offset DESC OFFSET @beyond LIMIT 1
-), @from_exclusive)::bigint AS from_exclusive;
-
 -- name: UpdatesWindow :one
 -- The offset of the update number beyond + 1 after one offset, up to another; the other one if there are fewer.
 SELECT coalesce((
@@ -49,33 +42,3 @@ WHERE l.deactivated_offset >= @first_offset AND l.deactivated_offset <= @last_of
 -- The payloads of contracts, where they are known.
 SELECT DISTINCT ON (c.contract_id) c.contract_id, c.payload
 FROM creations c WHERE c.contract_id = ANY (@contract_ids::text[]) AND c.payload IS NOT NULL ORDER BY c.contract_id;
-
--- name: RecordOrigin :one
--- By which rules a record of the transaction history follows from an update, 0: not known, and the offset of that. No row: from none, or it is not
--- stored.
-SELECT coalesce(t.rules, 0)::integer AS rules, u.ledger_offset FROM transactions t JOIN updates u ON u.update_id = update_id_of(t.event_id)
-WHERE t.seq = @seq LIMIT 1;
-
--- name: RecordsAreDerived :one
--- Whether the records that are stored follow from updates. Damage to some of them, or to the name of the network, does not change the answer: the
--- network is then whose updates are stored.
-SELECT (
-    EXISTS (SELECT FROM (SELECT t.rules FROM transactions t ORDER BY t.seq DESC LIMIT 1000) x WHERE x.rules IS NOT NULL)
-    OR EXISTS (SELECT FROM network n JOIN participant p ON p.participant_id = n.network_id) AND EXISTS (SELECT FROM transactions)
-)::boolean AS derived;
-
--- name: RecordsDerivedBy :many
--- The seqs after one up to another of the records that have one of some event ids, and follow by some rules. For "+ 0" see TransactionsIDsStored.
-SELECT t.seq, t.event_id
-FROM (SELECT unnest(@event_ids::text[]) AS event_id) w JOIN transactions t ON t.event_id = w.event_id
-WHERE t.seq + 0 > @from_exclusive::bigint AND t.seq + 0 <= @to_inclusive::bigint AND t.rules = @rules::integer
-ORDER BY t.seq;
-
--- name: RecordsCount :one
--- How many records are stored after one seq up to another.
-SELECT count(*) AS records FROM transactions t WHERE t.seq > @from_exclusive AND t.seq <= @to_inclusive;
-
--- name: RecordColumns :one
--- The columns of a table of records, in their order, as a list of expressions: of a copy of a row s whose seq is greater by $1.
-SELECT string_agg(CASE a.attname WHEN 'seq' THEN 's.seq + $1' ELSE 's.' || quote_ident(a.attname) END, ', ' ORDER BY a.attnum)::text AS list
-FROM pg_catalog.pg_attribute a WHERE a.attrelid = (@relation::text)::regclass AND a.attnum > 0 AND NOT a.attisdropped;

@@ -43,11 +43,12 @@ WHERE (
 SELECT coalesce(min(t.seq) - 1, 0)::bigint AS before, coalesce(max(t.seq), 0)::bigint AS newest FROM transactions t;
 
 -- name: TransactionsCheckpoint :exec
-INSERT INTO checkpoints_both (stream, event_id, updated_at, is_copy, digest)
+-- ledger_offset: up to where records are derived from updates; NULL: they are served.
+INSERT INTO checkpoints_both (stream, ledger_offset, event_id, updated_at, is_copy, digest)
 SELECT r.*, c.is_copy, row_digest(r)
-FROM (SELECT @stream::text AS stream, sqlc.narg('event_id')::text AS event_id, now() AS updated_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
+FROM (SELECT @stream::text AS stream, sqlc.narg('ledger_offset')::bigint AS ledger_offset, sqlc.narg('event_id')::text AS event_id, now() AS updated_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT (stream, is_copy) DO UPDATE
-SET event_id = excluded.event_id, ledger_offset = NULL, updated_at = excluded.updated_at, digest = excluded.digest;
+SET event_id = excluded.event_id, ledger_offset = excluded.ledger_offset, updated_at = excluded.updated_at, digest = excluded.digest;
 
 -- name: TransactionsSeqs :many
 -- The seqs of the stored records after one seq up to another.

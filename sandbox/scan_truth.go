@@ -102,9 +102,10 @@ func (t *historyTruth) record(seq int64, n int) {
 		"update_id": t.updateIDOf(int(m.update)), "kind": kind, "domain_id": t.synchronizers[u.synchronizer],
 		"offset_text": t.form.offset(u),
 	})
-	row["rules"] = nil
+	row["rules"], row["update_offset"] = nil, nil
 	if t.derived != nil {
 		row["offset_text"], row["rules"] = nil, number(derivedBy)
+		row["update_offset"] = number(t.derived.offset(int(m.update)))
 	}
 	t.add("transactions", row)
 	switch first := t.firstOf(m); kind {

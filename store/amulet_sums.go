@@ -2,14 +2,13 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/writing"
+	"ledgerindexer/store/internal/held"
 )
 
 // AmuletSums say whether the sums of updates agree: what they archive and mint is what they create and burn.
@@ -53,51 +52,14 @@ func (s *Store) AmuletSums(ctx context.Context, step func(at ledger.Offset)) (su
 	}
 }
 
-// CheckAmuletSums adds up the amulets of some more updates, and records the result for Status. more reports that there
-// are others. If updates were rewritten meanwhile, nothing is recorded and more is false: what rewrites them may take
-// long.
-func (l *TransactionsWriter) CheckAmuletSums(ctx context.Context) (more bool, err error) {
-	err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		rewrite, err := l.store.db.Queries.RewritesNewest(ctx, tx)
-		if err != nil {
-			return fmt.Errorf("read the newest rewrite: %w", err)
-		}
-		before, err := l.store.checkedSums(ctx, tx)
-		if err != nil {
-			return err
-		}
-		sums, watermark, err := l.store.nextSums(ctx, tx, before)
-		if err != nil || sums == before {
-			return err
-		}
-		// A rewrite of updates removes the recorded sums. Sums that were computed before it must not be recorded after it.
-		if rewritten, err := writing.RewrittenSince(ctx, tx, rewrite); err != nil || rewritten {
-			return err
-		}
-		more = sums.To < watermark
-		put := dbsqlc.AmuletChecksPutParams{
-			FromExclusive: int64(sums.From), ToInclusive: int64(sums.To), Updates: sums.Updates, Unbalanced: sums.Unbalanced,
-			Unproved: sums.Unproved,
-		}
-		if sums.First > 0 {
-			first := int64(sums.First)
-			put.FirstOffset = &first
-		}
-		if err := l.store.db.Queries.AmuletChecksPut(ctx, tx, put); err != nil {
-			return fmt.Errorf("record the sums of updates up to offset %d: %w", sums.To, err)
-		}
-		return nil
-	})
-	return more, err
-}
-
 // nextSums adds the sums of some updates after those that were added up before; of all again where they begin below.
 func (s *Store) nextSums(ctx context.Context, tx pgx.Tx,
 	before AmuletSums) (sums AmuletSums, watermark ledger.Offset, err error) {
-	floor, watermark, err := s.movedBounds(ctx, tx)
+	extent, err := held.Read(ctx, s.db, tx)
 	if err != nil {
 		return before, 0, err
 	}
+	floor, watermark := extent.Floor(), extent.Watermark
 	if floor < before.From || before.To == 0 {
 		before = AmuletSums{From: floor, To: floor}
 	}
@@ -120,25 +82,6 @@ func (s *Store) nextSums(ctx context.Context, tx pgx.Tx,
 		First: ledger.Offset(row.FirstOffset),
 	})
 	return sums, watermark, nil
-}
-
-// checkedSums returns the sums that CheckAmuletSums has recorded; the zero value: none.
-func (s *Store) checkedSums(ctx context.Context, db dbsqlc.DBTX) (AmuletSums, error) {
-	row, err := s.db.Queries.AmuletChecksGet(ctx, db)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return AmuletSums{}, nil
-	}
-	if err != nil {
-		return AmuletSums{}, fmt.Errorf("read the sums of updates that were checked: %w", err)
-	}
-	sums := AmuletSums{
-		From: ledger.Offset(row.FromExclusive), To: ledger.Offset(row.ToInclusive), Updates: row.Updates,
-		Unbalanced: row.Unbalanced, Unproved: row.Unproved,
-	}
-	if row.FirstOffset != nil {
-		sums.First = ledger.Offset(*row.FirstOffset)
-	}
-	return sums, nil
 }
 
 func (s *Store) nameFirst(ctx context.Context, db dbsqlc.DBTX, sums *AmuletSums) error {

@@ -89,6 +89,9 @@ func (l *BackfillWriter) Fill(ctx context.Context, scope ledger.Scope, pages []l
 				return err
 			}
 		}
+		if err := (&UpdatesWriter{Leader: l.Leader}).deriveFilled(ctx, tx); err != nil {
+			return err
+		}
 		return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(b.from), int64(b.to), writing.FilledIn)
 	})
 	if err != nil {

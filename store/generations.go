@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -10,7 +9,6 @@ import (
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
@@ -21,8 +19,7 @@ import (
 const leftoverBlocks = 1_000
 
 // BeginGeneration begins to read the transaction history from its beginning, because the service's order is not the
-// stored one. What is shown stays shown. A generation that was begun before and is not shown is given up. Records that
-// can't be derived again are carried into it: those of updates that were pruned.
+// stored one. What is shown stays shown. A generation that was begun before and is not shown is given up.
 //
 // Errors: as AppendTransactions.
 func (l *TransactionsWriter) BeginGeneration(ctx context.Context,
@@ -49,69 +46,12 @@ func (l *TransactionsWriter) beginGeneration(ctx context.Context, tx pgx.Tx,
 		next.Leftovers = true
 	}
 	next.ReadAfter = at.LastSeq
-	next, cursor, err := l.CarryUnderivable(ctx, tx, at, next)
+	err = l.store.db.Queries.BalanceRoundsCompute(ctx, tx, dbsqlc.BalanceRoundsComputeParams{
+		FromExclusive: next.ReadAfter, ToInclusive: next.LastSeq})
 	if err != nil {
-		return at, err
+		return at, fmt.Errorf("note that the rounds of the records are not known: %w", err)
 	}
-	return next, writing.PutPosition(ctx, tx, next, cursor)
-}
-
-// CarryUnderivable begins the generation that next reads with copies of those records of the generation that at reads
-// that can't be derived again, and with what is derived from them. It returns the position after them, and the event id
-// of the last one.
-func (l *TransactionsWriter) CarryUnderivable(ctx context.Context, tx pgx.Tx, at, next ledger.TransactionsPosition) (
-	_ ledger.TransactionsPosition, cursor ledger.TransactionsCursor, err error,
-) {
-	carried, err := held.Underivable(ctx, l.store.db, tx, at.ReadAfter, at.LastSeq)
-	if err != nil {
-		return at, "", err
-	}
-	next.LastSeq = next.ReadAfter + carried
-	if cursor, err = l.carry(ctx, tx, at, next); err != nil {
-		return at, "", fmt.Errorf("carry %d records that can't be derived again: %w", carried, err)
-	}
-	return next, cursor, nil
-}
-
-func (l *TransactionsWriter) carry(ctx context.Context, tx pgx.Tx, at,
-	next ledger.TransactionsPosition) (cursor ledger.TransactionsCursor, err error) {
-	q, carried := l.store.db.Queries, next.Records()
-	if carried > 0 {
-		for _, table := range tables.In(tables.Records, tables.Totals) {
-			if !table.OfRecords() {
-				continue
-			}
-			columns, err := q.RecordColumns(ctx, tx, table.Name)
-			if err != nil {
-				return "", err
-			}
-			_, err = tx.Exec(ctx, "INSERT INTO "+table.Name+" SELECT "+columns+" FROM "+table.Name+" s WHERE s.seq > $2 AND "+
-				"s.seq <= $3 ORDER BY s.seq",
-				next.ReadAfter-at.ReadAfter, at.ReadAfter, at.ReadAfter+carried)
-			if err != nil {
-				return "", fmt.Errorf("%s: %w", table.Name, err)
-			}
-		}
-		if err = q.DerivePlainly(ctx, tx); err != nil {
-			return "", err
-		}
-		err = q.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{Generation: next.ReadAfter,
-			FromExclusive: next.ReadAfter, ToInclusive: next.LastSeq})
-		if err != nil {
-			return "", err
-		}
-		marks, err := l.store.transactionsMarks(ctx, tx, next, next.LastSeq-1, next.LastSeq)
-		if problem, lost := errors.AsType[*ledger.Problem](err); lost {
-			return "", &ledger.Problem{What: problem.What, Do: "restore a backup of the database: the update that the last of " +
-				"them follows from was pruned"}
-		}
-		if err != nil {
-			return "", err
-		}
-		cursor = marks[0].Cursor
-	}
-	return cursor, q.BalanceRoundsCompute(ctx, tx, dbsqlc.BalanceRoundsComputeParams{FromExclusive: next.ReadAfter,
-		ToInclusive: next.LastSeq})
+	return next, writing.PutPosition(ctx, tx, next, "", nil)
 }
 
 // ShowGeneration replaces the shown generation by the one that is read: readers see either as a whole. Windows that

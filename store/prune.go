@@ -230,16 +230,16 @@ func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	derived, err := p.leader.store.db.Queries.RecordsAreDerived(ctx, tx)
-	if err != nil || !derived {
+	extent, err := held.Read(ctx, p.leader.store.db, tx)
+	if err != nil {
 		return err
 	}
-	at, err := held.TransactionsPosition(ctx, p.leader.store.db, tx)
-	if err == nil && at.Rereading() {
+	derived, err := held.ReadDerived(ctx, p.leader.store.db, tx, &extent)
+	if err == nil && derived.Any && (derived.Outdated || derived.To < ledger.Offset(p.floor)) {
 		err = &ledger.Problem{
 			What: fmt.Sprintf("the records that follow from the updates are being derived again from those that would go, in "+
 				"database %s", p.leader.store.Address()),
-			Do: "prune again when they are: the log of `indexer run` says so",
+			Do: "prune again when they are: the metric derived_offset says how far that is",
 		}
 	}
 	return err

@@ -325,24 +325,6 @@ func TestPruningBesideAChangeOfTheScope(t *testing.T) {
 	require.Equal(t, []string{"true"}, d.Rows("SELECT changed_to IS NULL FROM indexer.floors"))
 }
 
-// Updates from which records begin to be derived again stay: records that begin with them could not be derived without
-// them.
-func TestPruningBesideRecordsThatAreDerivedAgain(t *testing.T) {
-	t.Parallel()
-	d, up := pruneBeside(t, "being derived again", func(d *testDB, _ *UpdatesWriter) {
-		l := d.leadTransactions(d.store())
-		at, _, err := l.TransactionsPosition(t.Context())
-		require.NoError(t, err)
-		at, err = l.AppendTransactions(t.Context(), at, nil, d.Batch(at, storetest.RecordsOf([]string{"a", "b"})))
-		require.NoError(t, err)
-		d.Exec("UPDATE indexer.transactions SET rules = $1", ledger.RulesVersion)
-		_, err = l.BeginGeneration(t.Context(), at)
-		require.NoError(t, err)
-	})
-	require.Len(t, d.Rows("SELECT ledger_offset FROM indexer.updates"), 9)
-	require.Empty(t, d.differences(up.store))
-}
-
 // pruneBeside does something while one waits for a reader at the end of pruning, who is refused then. why is part of
 // the reason.
 func pruneBeside(t *testing.T, why string, do func(d *testDB, up *UpdatesWriter)) (*testDB, *UpdatesWriter) {

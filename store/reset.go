@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -44,8 +45,7 @@ func (r *ResetReport) count(relation string, rows int64) {
 
 // Reset removes everything of the updates after an offset, and makes the offset the watermark: the database is as if
 // indexing had got no further. All of it is one transaction, which may take long. Dictionaries, packages, the
-// transaction history, and the answers to look-ups that earlier events wanted stay. Records that were derived from the
-// removed updates stay until they are derived again.
+// transaction history of a service, and the answers to look-ups that earlier events wanted stay.
 //
 // Where nothing was indexed, and where the offset is below the history floor or beyond the watermark, the error is a
 // *ledger.Problem. Other errors: ErrNotLeader, or the database's; after any error the outcome is unknown.
@@ -59,9 +59,6 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 		report.From = extent.Watermark
 		end, err := l.store.storedTo(ctx, tx, extent.Watermark)
 		if err != nil {
-			return err
-		}
-		if err := l.deriveAgain(ctx, tx); err != nil {
 			return err
 		}
 		if err = l.removeAfter(ctx, tx, to, &report); err != nil {
@@ -108,6 +105,10 @@ func (s *Store) PlanReset(ctx context.Context, to ledger.Offset) (ResetReport, e
 			return err
 		}
 		plan.From = extent.Watermark
+		records, err := s.derivedBeyond(ctx, tx, extent, to)
+		if err != nil {
+			return err
+		}
 		for _, table := range tables.All() {
 			condition := "s." + table.Place + " > $1"
 			switch table.Reset {
@@ -117,8 +118,12 @@ func (s *Store) PlanReset(ctx context.Context, to ledger.Offset) (ResetReport, e
 			default:
 				continue
 			}
+			after := int64(to)
+			if table.OfRecords() {
+				after = records.left
+			}
 			var rows int64
-			if err := tx.QueryRow(ctx, table.Counting(condition), int64(to)).Scan(&rows); err != nil {
+			if err := tx.QueryRow(ctx, table.Counting(condition), after).Scan(&rows); err != nil {
 				return fmt.Errorf("count what is after offset %d in %s: %w", to, table.Name, err)
 			}
 			plan.count(table.Name, rows)
@@ -181,14 +186,47 @@ func (l *UpdatesWriter) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Of
 	if err := writing.ForgetLifetimes(ctx, tx, int64(to)); err != nil {
 		return err
 	}
+	extent, err := held.Read(ctx, l.store.db, tx)
+	if err != nil {
+		return err
+	}
+	records, err := l.store.derivedBeyond(ctx, tx, &extent, to)
+	if err != nil {
+		return err
+	}
 	for _, table := range tables.All() {
-		rows, err := l.removeRows(ctx, tx, &table, int64(to))
+		after := int64(to)
+		if table.OfRecords() {
+			after = records.left
+		}
+		rows, err := l.removeRows(ctx, tx, &table, after)
 		if err != nil {
 			return fmt.Errorf("remove what is after offset %d from %s: %w", to, table.Name, err)
 		}
 		report.count(table.Name, rows)
 	}
-	return nil
+	if records.left == math.MaxInt64 {
+		return nil
+	}
+	return l.recordsRemoved(ctx, tx, records.At, records.left, to, writing.Reset)
+}
+
+// beyond are the derived records that a reset removes: those after the seq left.
+type beyond struct {
+	held.Derived
+	left int64
+}
+
+// derivedBeyond returns which records follow from updates after an offset: none (left is the greatest number) where a
+// service sent them.
+func (s *Store) derivedBeyond(ctx context.Context, tx pgx.Tx, extent *Extent,
+	to ledger.Offset) (b beyond, err error) {
+	b.left = math.MaxInt64
+	if b.Derived, err = held.ReadDerived(ctx, s.db, tx, extent); err != nil || b.To <= to {
+		return b, err
+	}
+	b.left, err = held.RecordsUpTo(ctx, s.db, tx, b.At, to)
+	return b, err
 }
 
 // removeRows removes a table's rows after an offset, and returns how many they were.

@@ -69,8 +69,6 @@ type TransactionsStatus struct {
 	Rereading    bool      `json:"rereading"`            // the history is read again from its beginning
 	Unknown      int64     `json:"unknown_records"`      // records of unknown kinds that were stored raw
 	NetworkID    string    `json:"network_id,omitempty"` // the party that operates the network; empty: not recorded
-
-	Amulets *AmuletSums `json:"amulet_sums,omitempty"` // of the updates that records follow from; nil: none were added up
 }
 
 // Lookups counts the contracts whose creation was never seen, by what became of their look-up.
@@ -187,12 +185,7 @@ func (s *Store) transactionsStatus(ctx context.Context, tx pgx.Tx) (*Transaction
 	if status.Unknown, err = q.StatusUnknownTransactions(ctx, tx); err != nil {
 		return nil, fmt.Errorf("count the records of unknown kinds: %w", err)
 	}
-	sums, err := s.checkedSums(ctx, tx)
-	if err != nil || sums.To == 0 {
-		return &status, err
-	}
-	status.Amulets = &sums
-	return &status, s.nameFirst(ctx, tx, &sums)
+	return &status, nil
 }
 
 // besideStream reads what the tasks beside the stream brought.

@@ -15,28 +15,18 @@ import (
 const transactionsWindow = 1000
 
 // TransactionsPosition returns how far the transaction history has been read, with the last records of the generation
-// that is read, the oldest first. Those that can't be derived again are left out: the service does not have them any
-// more.
+// that is read, the oldest first.
 func (s *Store) TransactionsPosition(
 	ctx context.Context) (position ledger.TransactionsPosition, window []ledger.TransactionsMark, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
 		if position, err = held.TransactionsPosition(ctx, s.db, tx); err != nil {
 			return err
 		}
-		gone, err := held.Underivable(ctx, s.db, tx, position.ReadAfter, position.LastSeq)
-		if err != nil {
-			return err
-		}
-		from := max(position.LastSeq-transactionsWindow, position.ReadAfter+gone)
+		from := max(position.LastSeq-transactionsWindow, position.ReadAfter)
 		window, err = s.transactionsMarks(ctx, tx, position, from, position.LastSeq)
 		return err
 	})
 	return position, window, err
-}
-
-// TransactionsHead returns the position alone, whatever records are missing after it.
-func (s *Store) TransactionsHead(ctx context.Context) (ledger.TransactionsPosition, error) {
-	return held.TransactionsPosition(ctx, s.db, s.db.Pool)
 }
 
 // TransactionsPosition is as Store has it.
@@ -69,19 +59,15 @@ func (s *Store) transactionsMarks(ctx context.Context, db dbsqlc.DBTX, at ledger
 }
 
 // TransactionsMarks returns the last records up to a seq of the generation that is shown, the oldest first: enough to
-// read on after them. Those that can't be derived again are left out.
+// read on after them.
 func (s *Store) TransactionsMarks(ctx context.Context, upTo int64) (marks []ledger.TransactionsMark, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		at, err := held.TransactionsPosition(ctx, s.db, tx)
 		if err != nil {
 			return err
 		}
-		derivable, err := held.Derivable(ctx, s.db, tx, at)
-		if err != nil {
-			return err
-		}
 		at.ReadAfter = at.ShownAfter
-		marks, err = s.transactionsMarks(ctx, tx, at, max(upTo-transactionsWindow, derivable), upTo)
+		marks, err = s.transactionsMarks(ctx, tx, at, max(upTo-transactionsWindow, at.ShownAfter), upTo)
 		return err
 	})
 	return marks, err

@@ -55,7 +55,7 @@ func (l *TransactionsWriter) AppendTransactions(
 		if err := l.addToBalances(ctx, tx, &list, at); err != nil {
 			return err
 		}
-		return writing.PutPosition(ctx, tx, next, batch.Cursor)
+		return writing.PutPosition(ctx, tx, next, batch.Cursor, nil)
 	})
 	if err != nil {
 		return at, fmt.Errorf("write %d records of the transaction history after seq %d, from event id %s on: %w",

@@ -310,7 +310,7 @@ func TestHistoryIsRebuiltFromItsRows(t *testing.T) {
 	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(page[4:])))
 	require.Empty(t, h.rebuild(storetest.TransactionsPage))
 
-	unneeded := []string{"transactions.fingerprint", "transactions.rules"} // are not served
+	unneeded := []string{"transactions.fingerprint", "transactions.rules", "transactions.ledger_offset"} // are not served
 	tables := historyTables[:8]
 	columns, err := h.Conn.Query(t.Context(), columnsToSpoil, tables)
 	require.NoError(t, err)

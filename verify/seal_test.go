@@ -41,9 +41,8 @@ type sealScript struct {
 	entries           int              // of the snapshot
 	refused           error            // to the reading of the snapshot
 	standing          ledger.TransactionsPosition
-	underivable       int64 // records, the first ones
-	behind            bool  // the service shows nothing of the history
-	changed           bool  // a repair changes the snapshot while it is compared
+	behind            bool // the service shows nothing of the history
+	changed           bool // a repair changes the snapshot while it is compared
 
 	windows map[string][]sealedWindow
 	looks   []time.Time // when it was looked for updates to seal
@@ -119,7 +118,7 @@ func (s *sealScript) TransactionsAfter(_ context.Context, after ledger.Transacti
 	if s.behind {
 		return nil, nil
 	}
-	seq := s.underivable
+	seq := int64(0)
 	_, _ = fmt.Sscan(string(after), &seq)
 	var records []ledger.Transaction
 	for range s.page {
@@ -143,16 +142,10 @@ func (s *sealScript) TransactionsStanding(context.Context) (ledger.TransactionsP
 	return s.standing, "", nil
 }
 
-func (s *sealScript) Derivable(context.Context) (int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.standing.ShownAfter + s.underivable, nil
-}
-
 func (s *sealScript) TransactionsMarks(_ context.Context, upTo int64) (marks []ledger.TransactionsMark, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for seq := max(s.standing.ShownAfter+s.underivable, upTo-100) + 1; seq <= upTo; seq++ {
+	for seq := max(s.standing.ShownAfter, upTo-100) + 1; seq <= upTo; seq++ {
 		record := recordOf(seq - s.standing.ShownAfter)
 		marks = append(marks, ledger.TransactionsMark{Cursor: record.Cursor(), Fingerprint: record.Fingerprint(), Unique: true})
 	}
@@ -546,16 +539,6 @@ func TestTheHistoryIsSealedInItsOrder(t *testing.T) {
 		s.standing.ShownAfter, s.standing.ShownTo = 1500, 3300
 		wait(2 * longestOpen)
 		require.Equal(t, []string{"1500-2500 equal", "2500-3300 equal"}, s.of("transactions"))
-	})
-}
-
-// Records that can't be derived again are sealed as they are, at once, and those after them are compared.
-func TestWhatCanNotBeDerivedIsSealedAsItIs(t *testing.T) {
-	scriptedSeals(t, 0, func(t *testing.T, s *sealScript, wait func(time.Duration)) {
-		s.standing, s.underivable = ledger.TransactionsPosition{ShownTo: 2500, LastSeq: 2500}, 1200
-		s.followTransactions(t)
-		wait(time.Minute)
-		require.Equal(t, []string{"0-1000 pruned", "1000-1200 pruned", "1200-2200 equal", "2200-2500 equal"}, s.of("transactions"))
 	})
 }
 

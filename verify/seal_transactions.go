@@ -33,23 +33,9 @@ func (r *recordSeals) seal(ctx context.Context, w findings.Window) (Sealing, boo
 	if err != nil || at.Rereading() || w.From < at.ShownAfter || w.To > at.ShownTo {
 		return Sealing{}, false, err
 	}
-	derivable, err := r.history.Derivable(ctx)
-	if err != nil {
-		return Sealing{}, false, err
-	}
-	if w.From < derivable {
-		if !w.Again {
-			w.To = min(w.To, derivable)
-		}
-		why := findings.SealPruned
-		if w.To > derivable {
-			why = findings.SealNotShown
-		}
-		return r.sealUnseen(ctx, r.sealer, findings.SealedTransactions, w, why)
-	}
 	r.pace(ctx)
 	r.spent(int(w.To - w.From))
-	records, err := r.read(ctx, derivable, w)
+	records, err := r.read(ctx, at.ShownAfter, w)
 	if err != nil {
 		return Sealing{}, false, err
 	}

@@ -173,15 +173,8 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 		h.usable = false
 		return nil
 	}
-	derivable, err := h.Database.Derivable(ctx)
-	if err != nil {
-		return err
-	}
-	if n := derivable - standing.ShownAfter; n > 0 {
-		h.note("the first %d records, with the updates that they follow from: these were pruned", n)
-	}
 	pages := ingest.NewTransactionPages(h.Source, h.Logger, nil, true)
-	for at := derivable; at < standing.ShownTo; {
+	for at := standing.ShownAfter; at < standing.ShownTo; {
 		page, err := h.next(ctx, pages)
 		if err != nil {
 			return fmt.Errorf("read the transaction history again: %w", err)
@@ -202,7 +195,7 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 			break
 		}
 		at += int64(len(page))
-		h.Progress(Progress{Step: "transaction history", Done: h.result.Records, Of: standing.ShownTo - derivable})
+		h.Progress(Progress{Step: "transaction history", Done: h.result.Records, Of: standing.ShownTo - standing.ShownAfter})
 	}
 	now, _, err := h.Database.TransactionsStanding(ctx)
 	if err == nil && (now.ReadAfter != standing.ReadAfter || now.ShownAfter != standing.ShownAfter) {

@@ -11,11 +11,8 @@ import (
 type TransactionsDatabase interface {
 	// TransactionsStanding returns the position of the stored history, and its network; empty: not known.
 	TransactionsStanding(ctx context.Context) (at ledger.TransactionsPosition, networkID string, err error)
-	// Derivable returns the seq after which the shown records can be compared with their source: those up to there follow
-	// from updates that were pruned.
-	Derivable(ctx context.Context) (after int64, err error)
 	// TransactionsMarks returns the last records up to a seq of the shown generation, the oldest first: enough to read
-	// after them. Those that Derivable leaves out are none of them.
+	// after them.
 	TransactionsMarks(ctx context.Context, upTo int64) ([]ledger.TransactionsMark, error)
 	// CompareRecords compares the rows with the seqs after one with consecutive records.
 	CompareRecords(ctx context.Context, after int64, records []ledger.Transaction, found Found) error

@@ -9,7 +9,6 @@ import (
 	"ledgerindexer/internal/status"
 	"ledgerindexer/internal/terminal"
 	"ledgerindexer/ledger"
-	"ledgerindexer/store"
 )
 
 // sayLine prints a line with a label; an empty one continues the line before.
@@ -159,9 +158,6 @@ func printHistory(line sayLine, h *status.History) {
 	if h.Unknown > 0 {
 		line("", "%d records that are of no kind that this version knows, kept raw in ledger.unknown_transactions", h.Unknown)
 	}
-	if h.Amulets != nil {
-		line("amulets", "%s", sumsText(h.Amulets))
-	}
 	if h.NetworkID != "" {
 		line("", "network of %s", h.NetworkID)
 	}
@@ -230,18 +226,4 @@ func printFailure(line sayLine, t *status.Task) {
 	if t != nil && t.Failing {
 		line("", "failed %s: %s", t.FailedAt.Format(time.RFC3339), t.Failure)
 	}
-}
-
-// sumsText says whether the sums of a network's updates agree.
-func sumsText(a *store.AmuletSums) string {
-	text := fmt.Sprintf("%d updates, each of which creates and burns what it archives and mints",
-		a.Updates-a.Unbalanced-a.Unproved)
-	if a.Unproved > 0 {
-		text += fmt.Sprintf("; %d of which something is not stored, or was redacted", a.Unproved)
-	}
-	if a.Unbalanced > 0 {
-		text += fmt.Sprintf("; %d whose sums do not agree: the first is %s at offset %d (see network.amulet_sums)",
-			a.Unbalanced, a.FirstID, a.First)
-	}
-	return text
 }

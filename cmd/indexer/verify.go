@@ -12,6 +12,7 @@ import (
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/terminal"
+	"ledgerindexer/store"
 )
 
 type verifyCommand struct {
@@ -219,4 +220,18 @@ func (r *verifyReport) exceptions() string {
 		return ""
 	}
 	return " in what was compared"
+}
+
+// sumsText says whether the sums of a network's updates agree.
+func sumsText(a *store.AmuletSums) string {
+	text := fmt.Sprintf("%d updates, each of which creates and burns what it archives and mints",
+		a.Updates-a.Unbalanced-a.Unproved)
+	if a.Unproved > 0 {
+		text += fmt.Sprintf("; %d of which something is not stored, or was redacted", a.Unproved)
+	}
+	if a.Unbalanced > 0 {
+		text += fmt.Sprintf("; %d whose sums do not agree: the first is %s at offset %d (see network.amulet_sums)",
+			a.Unbalanced, a.FirstID, a.First)
+	}
+	return text
 }

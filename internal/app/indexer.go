@@ -262,7 +262,7 @@ func (x *indexer) noteFailure(s *stream, err error) (anyContinues bool) {
 	} else {
 		x.failures[s] = err
 	}
-	return slices.ContainsFunc(x.streams, func(other *stream) bool { return !other.dependent && x.failures[other] == nil })
+	return slices.ContainsFunc(x.streams, func(other *stream) bool { return x.failures[other] == nil })
 }
 
 // failureOf returns why a stream can't continue; nil: it can.

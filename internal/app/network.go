@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
@@ -42,18 +43,9 @@ func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
 }
 
 func (n *networkUpdates) streams() []*stream {
-	network := &stream{
+	return []*stream{{
 		indexer: n.indexer, role: store.RoleUpdates, title: "network", source: scanService, work: &updates{indexer: n.indexer,
 			origin: n},
-		read: make(chan struct{}),
-	}
-	derived := newDerivedHistory(n.store, nil)
-	if n.cfg.UntilCurrent { // what follows from all updates
-		derived.ready = network.read
-	}
-	return []*stream{network, {
-		indexer: n.indexer, role: store.RoleTransactions, title: "records", source: "the stored updates", dependent: true,
-		work: newDerivedTransactions(n.indexer, derived),
 	}}
 }
 
@@ -73,9 +65,45 @@ func (n *networkUpdates) startTasks(ctx context.Context, leader *store.UpdatesWr
 	past verify.UpdateSource) *background {
 	b := newBackground()
 	n.startLookups(ctx, b, leader, ingest.Lookups{Source: n, Rate: func() int { return lookupsAtOnce }})
+	n.startRecords(ctx, b, leader)
 	n.startPruning(ctx, b, leader)
 	n.startSealing(ctx, b, leader, past)
 	return b
+}
+
+// startRecords starts to derive the records of the transaction history from the updates that are stored.
+func (n *networkUpdates) startRecords(ctx context.Context, b *background, leader *store.UpdatesWriter) {
+	report := n.report(ingest.TaskRecords, leader.Leader)
+	report.Finish = b.current
+	b.start(ingest.TaskRecords, func() error {
+		return ingest.RunEvery(ctx, report, recordsEvery, func(ctx context.Context) error { return n.derive(ctx, leader) })
+	})
+}
+
+// recordsEvery is how often it is looked whether there are updates whose records are not derived.
+const recordsEvery = time.Second
+
+// derive derives the records of all updates that are new.
+func (n *networkUpdates) derive(ctx context.Context, leader *store.UpdatesWriter) error {
+	for ctx.Err() == nil {
+		step, err := leader.DeriveRecords(ctx)
+		if err != nil {
+			return err
+		}
+		if step.Why != "" {
+			n.logger.InfoContext(ctx, "deriving the transaction history again", "reason", step.Why)
+		}
+		n.metrics.TransactionsCommitted(step.LastSeq, false, step.Records)
+		n.metrics.Derived(int64(step.To))
+		if !step.Newest.IsZero() {
+			n.metrics.TransactionStored(step.Newest)
+		}
+		if !step.More {
+			n.metrics.TransactionsCurrent()
+			return nil
+		}
+	}
+	return nil
 }
 
 // lookupsAtOnce is how many look-ups that need no request are answered per second.

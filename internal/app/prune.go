@@ -100,15 +100,14 @@ func refuseWithoutRecords(ctx context.Context, db *store.Store, network bool, fl
 	if !network {
 		return nil
 	}
-	why, err := newDerivedHistory(db, nil).missing(ctx, floor)
-	if err != nil || why == "" {
+	to, ok, err := db.DerivedTo(ctx)
+	if err != nil || ok && to >= floor {
 		return err
 	}
 	return &ledger.Problem{
 		What: fmt.Sprintf("records that follow from the updates up to offset %d have to be derived first, and could not be "+
-			"after pruning: %s", floor, why),
-		Do: "let the daemon (`indexer run`) derive them, and prune again: where they are derived again its log says when " +
-			"they are shown, else the metric derived_offset says how far it is",
+			"after pruning", floor),
+		Do: "let the daemon (`indexer run`) derive them, and prune again: the metric derived_offset says how far it is",
 	}
 }
 

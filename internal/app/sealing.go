@@ -40,8 +40,7 @@ func (x *indexer) seal(
 	})
 }
 
-// startTasks starts what runs beside the reading of the transaction history until ctx ends: sealing it, and adding up
-// amulets.
+// startTasks starts what runs beside the reading of the transaction history until ctx ends: sealing it.
 func (h *transactions) startTasks(ctx context.Context, leader *store.TransactionsWriter) *background {
 	b := newBackground()
 	if h.cfg.VerifyRate > 0 {
@@ -51,9 +50,6 @@ func (h *transactions) startTasks(ctx context.Context, leader *store.Transaction
 				s.AddTransactions(h.service, db, db, audit.NewSealer(h.store, leader.Leader))
 			})
 		})
-	}
-	if h.derived != nil && !h.cfg.UntilCurrent {
-		b.running.Go(func() { h.keepSums(ctx, leader) })
 	}
 	return b
 }

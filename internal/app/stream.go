@@ -32,16 +32,13 @@ const (
 // may lead it.
 type stream struct {
 	*indexer
-	role      store.Role
-	title     string        // its name in health and messages, which no other stream of the process has
-	source    string        // what it is read from, for messages
-	work      role          // nil: the stream of a choice, which writes nothing
-	read      chan struct{} // closed when nothing more is read; nil: nobody waits for that
-	dependent bool          // it is derived from what another stream writes, so it can't continue alone
+	role   store.Role
+	title  string // its name in health and messages, which no other stream of the process has
+	source string // what it is read from, for messages
+	work   role   // nil: the stream of a choice, which writes nothing
 
 	progress progress        // guarded by mu
 	retry    ingest.Retry    // between terms that failed
-	noted    bool            // read is closed
 	stands   time.Time       // since when this process stands by; zero: it does not
 	closing  <-chan struct{} // closed when the leader of the last term is closed; nil: it is closed
 }
@@ -87,16 +84,7 @@ const scanService = "the Scan service"
 // run works until ctx ends or the stream is done (nil both), or no stream can continue. After an error that is Lasting
 // it tries again every lookAgainAfter, so that an operator who has cured it need not restart.
 func (s *stream) run(ctx context.Context) error {
-	defer s.noteRead()
 	return s.repeat(ctx, s.attempt)
-}
-
-// noteRead says that nothing more is read.
-func (s *stream) noteRead() {
-	if s.read != nil && !s.noted {
-		s.noted = true
-		close(s.read)
-	}
 }
 
 // finish lets the tasks beside a stream that was read do what is left, until ctx ends, and records what they have not
@@ -105,7 +93,6 @@ func (s *stream) finish(ctx context.Context, tasks *background) {
 	if !s.cfg.UntilCurrent || ctx.Err() != nil {
 		return
 	}
-	s.noteRead()
 	s.set(admin.Leads, true, "leading, current; finishing the tasks")
 	s.noteJob(func(p *progress) { p.done = true })
 	missing := tasks.finish(ctx)

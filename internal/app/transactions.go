@@ -36,7 +36,6 @@ func newTransactionsService(cfg config.Sources, logger *slog.Logger, seen observ
 type transactions struct {
 	*indexer
 	service transactionsService
-	derived *derivedHistory // which is the service; nil: a Scan service is
 
 	known    bool            // the service last reported a release or a network, so it is a Scan
 	absent   *ledger.Problem // why there was no history at the last request; nil: there was one, or none was made yet
@@ -88,11 +87,6 @@ func (h *transactions) connectAsLeader(ctx context.Context, leader *store.Transa
 			h.service.WasThere()
 		}
 		return err
-	}
-	if h.derived != nil {
-		if err := h.deriveAgain(ctx, leader); err != nil {
-			return err
-		}
 	}
 	return leader.RecordNetwork(ctx, service.NetworkID)
 }
@@ -148,9 +142,6 @@ func (h *transactions) run(ctx context.Context, s *stream, leader *store.Transac
 	defer endTasks()
 	tasks := h.startTasks(taskCtx, leader)
 	err = loop.Run(ctx)
-	if err == nil && h.cfg.UntilCurrent {
-		err = h.checkSums(ctx, leader)
-	}
 	if err == nil {
 		s.finish(ctx, tasks)
 	}
@@ -204,8 +195,7 @@ func (h *transactions) notePresent(ctx context.Context) (news bool) {
 	}
 	h.absent = nil
 	h.patience.Reset()
-	// records begin to be derived before a new database has its network, which their updates check
-	if !h.network && !h.nameless && h.derived == nil {
+	if !h.network && !h.nameless {
 		h.nameless = true
 		h.logger.WarnContext(ctx, "the Scan service does not report its network: one of another network behind the URL "+
 			"would not be noticed")
@@ -258,9 +248,6 @@ func (t *transactionsTerm) watch(ctx context.Context) ingest.TransactionsWatch {
 		},
 		Current: func() {
 			t.metrics.TransactionsCurrent()
-			if t.derived != nil {
-				t.metrics.Derived(int64(t.derived.reached()))
-			}
 			t.noteRead(ctx)
 			if t.rereading != "" {
 				t.rereading = ""
@@ -330,6 +317,5 @@ func (s transactionsSink) AppendTransactions(
 			s.of.metrics.TransactionStored(batch.Records[i].Date.Time)
 		}
 	}
-	s.of.setDerivedMetric(ctx, position, batch.Cursor)
 	return position, nil
 }

@@ -249,18 +249,6 @@ func TestWhenAServiceWithoutAHistoryIsAskedAgain(t *testing.T) {
 
 const unnamed = "the Scan service does not report its network: one of another network behind the URL would not be noticed"
 
-// Records that follow from updates begin to be derived before a new database says of which network it is. That is no
-// matter of the Scan service.
-func TestOnlyAScanServiceIsSaidNotToReportItsNetwork(t *testing.T) {
-	t.Parallel()
-	var log journal
-	for _, h := range []*transactions{{derived: &derivedHistory{}}, {}} {
-		h.indexer = &indexer{logger: log.logger()}
-		h.notePresent(t.Context())
-		require.Len(t, log.lines(t, unnamed), map[bool]int{true: 0, false: 1}[h.derived != nil])
-	}
-}
-
 // A Scan service that is down does not disturb the updates, and a participant that is down not the history.
 func TestOneSourceDownDoesNotDisturbTheOther(t *testing.T) {
 	t.Parallel()

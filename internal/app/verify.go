@@ -207,7 +207,7 @@ func (v *verification) copies(ctx context.Context) (err error) {
 	return err
 }
 
-// networkRecords compares the records that follow from the updates of a network, and the sums of amulets.
+// networkRecords compares the records that follow from the stored updates of a network, and the sums of amulets.
 func (v *verification) networkRecords(ctx context.Context, updates, history bool) error {
 	if updates {
 		sums, err := v.db.AmuletSums(ctx,
@@ -221,7 +221,14 @@ func (v *verification) networkRecords(ctx context.Context, updates, history bool
 		v.note("the records that follow from the updates: none has been written yet")
 		return nil
 	}
-	return v.derivedHistory(ctx)
+	records := verify.Records{Database: v.db, Found: v.found, Progress: v.progress, Logger: v.logger}
+	if v.repairer != nil {
+		records.Repairer = v.repairer
+	}
+	result, err := records.Run(ctx)
+	v.result.History = &result
+	v.result.Notes = append(v.result.Notes, result.Notes...)
+	return err
 }
 
 // servedHistory compares the transaction history of a Scan service.
@@ -281,7 +288,14 @@ func (v *verification) offline(ctx context.Context) error {
 		v.note("anything: no window is sealed yet (`indexer run` seals what it has compared, at --verify-rate)")
 		return nil
 	}
-	return v.unsealed(ctx)
+	if err := v.unsealed(ctx); err != nil || !v.cfg.OfNetwork() {
+		return err
+	}
+	updates, history, err := v.db.Held(ctx)
+	if err != nil {
+		return err
+	}
+	return v.networkRecords(ctx, updates, history)
 }
 
 // unsealed notes what is shown and lies in no sealed window.
@@ -296,6 +310,9 @@ func (v *verification) unsealed(ctx context.Context) error {
 	records, err := v.db.Unsealed(ctx, findings.SealedTransactions)
 	if err != nil {
 		return err
+	}
+	if v.cfg.OfNetwork() { // which follow from updates, and are not sealed
+		records = nil
 	}
 	for _, gap := range records {
 		v.note("the records of the transaction history after %d up to %d: they are not sealed yet", gap.From, gap.To)
@@ -408,38 +425,11 @@ func (v *verification) history(ctx context.Context, service ingest.TransactionsS
 	result, err := history.Run(ctx)
 	v.result.History = &result
 	v.result.Notes = append(v.result.Notes, result.Notes...)
-	switch {
-	case errors.Is(err, errPrunedMeanwhile):
-		v.note("the records that follow from the updates, with the updates: some of these were pruned meanwhile")
-		return nil
-	case errors.Is(err, ledger.ErrNotOffered):
+	if errors.Is(err, ledger.ErrNotOffered) {
 		v.note("the transaction history: the service has none")
 		return nil
 	}
 	return err
-}
-
-// derivedHistory compares the records that follow from the updates of a network with these updates, as far as they are
-// stored.
-func (v *verification) derivedHistory(ctx context.Context) error {
-	derived, err := newUnpruned(ctx, v.db.Store)
-	if err != nil {
-		return err
-	}
-	at, err := v.db.TransactionsHead(ctx)
-	if err != nil {
-		return err
-	}
-	outdated, err := derived.outdated(ctx, at)
-	if err != nil {
-		return err
-	}
-	if outdated != "" {
-		v.note("the records that follow from the updates, with the updates: %s, and `indexer run` has not derived them "+
-			"again yet", outdated)
-		return v.history(ctx, nil)
-	}
-	return v.history(ctx, derived)
 }
 
 // transactionsRepairer implements verify.TransactionsRepairer.

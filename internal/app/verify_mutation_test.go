@@ -41,7 +41,6 @@ var notVerified = map[string]string{
 	"verifications":         "the seals have a test of their own",
 	"schema_version":        "of the migrations",
 	"progress":              "how far long work has come",
-	"amulet_checks":         "added up again by verify",
 	"rewrites":              "a help for readers that keep copies",
 	"readers":               "the operator's choice",
 	"reader_parties":        "as readers",

@@ -54,10 +54,6 @@ func (r *Report) Public() *Report {
 	if r.History != nil {
 		history := *r.History
 		history.Cursor, history.NetworkID, history.Task = "", "", history.Task.public()
-		if r.History.Amulets != nil {
-			amulets := *r.History.Amulets
-			amulets.FirstID, history.Amulets = "", &amulets
-		}
 		public.History = &history
 	}
 	if r.Ledger != nil {

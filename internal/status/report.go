@@ -2,6 +2,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -201,6 +202,9 @@ func (r *Report) TaskFails() bool {
 	for _, s := range r.Streams {
 		tasks = append(tasks, s.Pruning, s.HostingTask)
 	}
+	if h := r.History; h != nil && h.Leader == "" { // it is the task that derives records
+		tasks = append(tasks, h.Task)
+	}
 	if v := r.Verified; v != nil {
 		tasks = append(tasks, v.Updates, v.HistoryTask)
 	}
@@ -223,7 +227,7 @@ func taskOf(tasks []store.Task, name string) *Task {
 // NewHistory returns nil if reading the transaction history was never begun.
 func NewHistory(from store.Status) *History {
 	leader := from.TransactionsLeader
-	h := &History{Task: taskOf(from.Tasks, store.StreamTransactions)}
+	h := &History{Task: cmp.Or(taskOf(from.Tasks, store.StreamTransactions), taskOf(from.Tasks, ingest.TaskRecords))}
 	if from.History == nil && leader.Since.IsZero() && h.Task == nil {
 		return nil
 	}

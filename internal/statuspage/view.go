@@ -187,7 +187,7 @@ var states = map[admin.State]badge{
 
 var streamTitles = map[string]string{
 	"updates": "Updates of the participant", "transactions": "Transaction history", "network": "Updates of the network",
-	"records": "Records that follow from the updates", "scan": "What it has",
+	"scan": "What it has",
 }
 
 func newStreamView(s StreamData, l LedgerData, now time.Time) streamView {
@@ -267,6 +267,9 @@ func (v *streamView) fromReport(kind string, l LedgerData, now time.Time) {
 			kind = "long"
 		}
 		add("readers see up to offset", value, newest("update ", r.Streams[0].RecordTime), kind)
+	}
+	if h := r.History; h != nil && h.Leader == "" { // they follow from the updates
+		add("records", terminal.Count(h.Records), newest("", h.NewestRecord), "")
 	}
 }
 

@@ -27,24 +27,6 @@ func (s *Stored) TransactionsStanding(ctx context.Context) (at ledger.Transactio
 	return at, networkID, err
 }
 
-// Derivable returns the seq after which the records that are shown can be compared with what they were read or derived
-// from: those up to there follow from updates that were pruned.
-func (s *Stored) Derivable(ctx context.Context) (after int64, err error) {
-	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		after, err = s.derivable(ctx, tx)
-		return err
-	})
-	return after, err
-}
-
-func (s *Stored) derivable(ctx context.Context, tx pgx.Tx) (after int64, err error) {
-	at, err := held.TransactionsPosition(ctx, s.db, tx)
-	if err != nil {
-		return 0, err
-	}
-	return held.Derivable(ctx, s.db, tx, at)
-}
-
 // ComparePosition compares the tables of the transaction history's records with the position and with one another: that
 // seq has no gaps, that each record has its rows in the tables of its kind, and that no row belongs to no record.
 // Everything is read in one snapshot.

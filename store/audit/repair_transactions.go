@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
@@ -24,10 +23,7 @@ func (r *Repairer) History() *store.TransactionsWriter {
 }
 
 // RestartTransactions begins a generation of the transaction history whatever is stored of it: what is wrong goes with
-// the generation that is shown, when the new one takes its place. Rows are removed that would be in the way. Records
-// that can't be derived again are copied into it as they are.
-//
-// Errors: a *ledger.Problem if some of these are lost.
+// the generation that is shown, when the new one takes its place. Rows are removed that would be in the way.
 func (r *Repairer) RestartTransactions(ctx context.Context) error {
 	err := r.repair(ctx, onlyTransactions, func(ctx context.Context, tx pgx.Tx) error {
 		q := r.stored.db.Queries
@@ -41,6 +37,7 @@ func (r *Repairer) RestartTransactions(ctx context.Context) error {
 		}
 		next := at
 		next.Revision, next.ReadAfter, next.Leftovers = at.Revision+1, max(at.LastSeq, seqs.Newest, at.ShownAfter+1), true
+		next.LastSeq = next.ReadAfter
 		for _, table := range tables.In(tables.Records, tables.Totals) {
 			beyond := "s.seq > $1"
 			if !table.OfRecords() {
@@ -50,24 +47,12 @@ func (r *Repairer) RestartTransactions(ctx context.Context) error {
 				return fmt.Errorf("remove rows of %s that belong to no record: %w", table.Name, err)
 			}
 		}
-		next, cursor, err := r.History().CarryUnderivable(ctx, tx, at, next)
+		err = q.BalanceRoundsCompute(ctx, tx, dbsqlc.BalanceRoundsComputeParams{
+			FromExclusive: next.ReadAfter, ToInclusive: next.LastSeq})
 		if err != nil {
-			return err
+			return fmt.Errorf("note that the rounds of the records are not known: %w", err)
 		}
-		carried, err := q.RecordsCount(ctx, tx, dbsqlc.RecordsCountParams{FromExclusive: next.ReadAfter,
-			ToInclusive: next.LastSeq})
-		if err != nil {
-			return fmt.Errorf("count the records that were carried: %w", err)
-		}
-		if carried != next.Records() {
-			return &ledger.Problem{
-				What: fmt.Sprintf("%d of the first %d records of the transaction history in database %s are lost, and the "+
-					"updates that they follow from were pruned",
-					next.Records()-carried, next.Records(), r.stored.db.Address()),
-				Do: "restore a backup of the database",
-			}
-		}
-		return writing.PutPosition(ctx, tx, next, cursor)
+		return writing.PutPosition(ctx, tx, next, "", nil)
 	})
 	if err != nil {
 		return fmt.Errorf("begin to read the transaction history again: %w", session.Refused(err))

@@ -41,20 +41,12 @@ func (s *Sealer) SealUpdates(ctx context.Context, page ledger.Page) (findings.Co
 }
 
 // SealRecords is like SealUpdates, for records of the transaction history: those that its service shows after a seq, in
-// its order. The error is store.ErrPositionMoved where another generation is shown than that of the seq, or where
-// updates from which records after it follow have been pruned.
+// its order. The error is store.ErrPositionMoved where another generation is shown than that of the seq.
 func (s *Sealer) SealRecords(ctx context.Context, after int64,
 	records []ledger.Transaction) (findings.Comparison, error) {
 	to := after + int64(len(records))
 	return s.seal(ctx, findings.SealedTransactions, after, to, func(ctx context.Context, tx pgx.Tx,
 		found func(findings.Difference) error) error {
-		derivable, err := s.stored.derivable(ctx, tx)
-		if err == nil && after < derivable {
-			err = session.ErrPositionMoved
-		}
-		if err != nil {
-			return err
-		}
 		return s.stored.compareRecords(ctx, tx, after, records, found)
 	})
 }
@@ -166,7 +158,7 @@ func (s *Sealer) SealSnapshot(ctx context.Context, at ledger.Offset, digest find
 }
 
 // SealUnseen seals a window that can't be compared, so that it is noticed when it changes. why is
-// findings.SealNotShown, or findings.SealPruned of records and snapshots. What was found to be different before stays
+// findings.SealNotShown, or findings.SealPruned of snapshots. What was found to be different before stays
 // so. Errors are those of SealUpdates and SealRecords.
 func (s *Sealer) SealUnseen(ctx context.Context, stream string, from, to int64, why findings.SealResult) error {
 	err := s.sealDigest(ctx, stream, from, to, func(ctx context.Context, tx pgx.Tx, rows []byte) error {

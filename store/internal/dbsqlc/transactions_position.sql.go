@@ -22,20 +22,22 @@ func (q *Queries) RelationBlocks(ctx context.Context, db DBTX, relation string) 
 }
 
 const transactionsCheckpoint = `-- name: TransactionsCheckpoint :exec
-INSERT INTO checkpoints_both (stream, event_id, updated_at, is_copy, digest)
-SELECT r.stream, r.event_id, r.updated_at, c.is_copy, row_digest(r)
-FROM (SELECT $1::text AS stream, $2::text AS event_id, now() AS updated_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
+INSERT INTO checkpoints_both (stream, ledger_offset, event_id, updated_at, is_copy, digest)
+SELECT r.stream, r.ledger_offset, r.event_id, r.updated_at, c.is_copy, row_digest(r)
+FROM (SELECT $1::text AS stream, $2::bigint AS ledger_offset, $3::text AS event_id, now() AS updated_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT (stream, is_copy) DO UPDATE
-SET event_id = excluded.event_id, ledger_offset = NULL, updated_at = excluded.updated_at, digest = excluded.digest
+SET event_id = excluded.event_id, ledger_offset = excluded.ledger_offset, updated_at = excluded.updated_at, digest = excluded.digest
 `
 
 type TransactionsCheckpointParams struct {
-	Stream  string  `db:"stream"`
-	EventID *string `db:"event_id"`
+	Stream       string  `db:"stream"`
+	LedgerOffset *int64  `db:"ledger_offset"`
+	EventID      *string `db:"event_id"`
 }
 
+// ledger_offset: up to where records are derived from updates; NULL: they are served.
 func (q *Queries) TransactionsCheckpoint(ctx context.Context, db DBTX, arg TransactionsCheckpointParams) error {
-	_, err := db.Exec(ctx, transactionsCheckpoint, arg.Stream, arg.EventID)
+	_, err := db.Exec(ctx, transactionsCheckpoint, arg.Stream, arg.LedgerOffset, arg.EventID)
 	return err
 }
 

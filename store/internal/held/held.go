@@ -34,6 +34,9 @@ type Extent struct {
 	Incomplete bool
 }
 
+// Floor returns the offset after which all updates are stored.
+func (e *Extent) Floor() ledger.Offset { return max(e.HistoryFloor, e.PrunedTo) }
+
 // Read reads the extent.
 func Read(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (Extent, error) {
 	watermark, started, err := Watermark(ctx, d, db)

@@ -64,6 +64,28 @@ func Updates(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, after,
 	return list, addContracts(ctx, q, db, list, contracts)
 }
 
+// Window is Updates for at most so many updates after an offset, up to another one. It says up to where it has read.
+func Window(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, after, upTo ledger.Offset,
+	atMost int32) (list []ledger.MovedUpdate, to ledger.Offset, err error) {
+	end, err := q.UpdatesWindow(ctx, db, dbsqlc.UpdatesWindowParams{
+		FromExclusive: int64(after), ToInclusive: int64(upTo), Beyond: atMost - 1,
+	})
+	if err != nil {
+		return nil, after, fmt.Errorf("look for the updates after offset %d: %w", after, err)
+	}
+	to = ledger.Offset(end)
+	list, err = Updates(ctx, q, db, after, to)
+	return list, to, err
+}
+
+// Records returns the records that follow from updates, in order.
+func Records(updates []ledger.MovedUpdate) (list []ledger.Transaction) {
+	for i := range updates {
+		list = append(list, updates[i].Records()...)
+	}
+	return list
+}
+
 func update(x *dbsqlc.MovedExercisesRow) (u ledger.MovedUpdate, err error) {
 	u = ledger.MovedUpdate{Offset: ledger.Offset(x.LedgerOffset), EffectiveAt: x.EffectiveAt.Time.UTC()}
 	if x.UpdateID != nil {

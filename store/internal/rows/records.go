@@ -141,7 +141,7 @@ func (r *Records) add(refs *names.Wanted, seq int64, t *ledger.Transaction, fing
 		Extra: x.value("extra", t.Extra),
 	}
 	if t.Rules != 0 {
-		row.Rules = &t.Rules
+		row.Rules, row.LedgerOffset = &t.Rules, (*int64)(&t.At)
 	}
 	if t.Word != "" {
 		row.UnitWord = &t.Word

@@ -21,6 +21,7 @@ type Transaction struct {
 	Extra           []byte             `db:"extra"`
 	Rules           *int32             `db:"rules"`
 	Exact           []byte             `db:"exact"`
+	LedgerOffset    *int64             `db:"ledger_offset"`
 }
 
 // Transfer is a row of transfers.

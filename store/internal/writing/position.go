@@ -11,13 +11,15 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// PutPosition moves the position, and the checkpoint to a cursor.
-func PutPosition(ctx context.Context, tx pgx.Tx, next ledger.TransactionsPosition,
-	cursor ledger.TransactionsCursor) error {
+// PutPosition moves the position, and the checkpoint to a cursor. derived is the offset up to which records are derived
+// from updates; nil: they are served.
+func PutPosition(ctx context.Context, tx pgx.Tx, next ledger.TransactionsPosition, cursor ledger.TransactionsCursor,
+	derived *ledger.Offset) error {
 	if err := queries.TransactionsPositionPut(ctx, tx, dbsqlc.TransactionsPositionPutParams(next)); err != nil {
 		return fmt.Errorf("move the position in the transaction history: %w", err)
 	}
-	checkpoint := dbsqlc.TransactionsCheckpointParams{Stream: tables.StreamTransactions}
+	checkpoint := dbsqlc.TransactionsCheckpointParams{Stream: tables.StreamTransactions,
+		LedgerOffset: (*int64)(derived)}
 	if cursor != "" {
 		id := string(cursor)
 		checkpoint.EventID = &id

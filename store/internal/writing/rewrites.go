@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
@@ -15,7 +14,7 @@ const (
 	FilledIn  = "filled in"
 	Repaired  = "repaired"
 	Reset     = "reset"
-	ReadAgain = "read again"
+	ReadAgain = "read again" // or derived again
 	Pruned    = "pruned"
 	Redacted  = "redacted"
 
@@ -36,12 +35,6 @@ func NoteRewrite(ctx context.Context, tx pgx.Tx, stream string, from, to int64, 
 		Reason: reason})
 	if err != nil {
 		return fmt.Errorf("note for readers what changed of %s after %d up to %d: %w", stream, from, to, err)
-	}
-	if stream != findings.SealedUpdates || reason == Pruned { // what stays is as it was
-		return nil
-	}
-	if err := queries.AmuletChecksForget(ctx, tx, from); err != nil {
-		return fmt.Errorf("have the amulets of the updates after %d added up again: %w", from, err)
 	}
 	return nil
 }

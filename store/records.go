@@ -1,0 +1,235 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/moved"
+	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/tables"
+	"ledgerindexer/store/internal/writing"
+)
+
+// derivedAtOnce is how many updates are looked through for records in one transaction.
+const derivedAtOnce = 2_000
+
+// Derived is a step of deriving records from the updates of a network.
+type Derived struct {
+	To      ledger.Offset // the records of all updates up to here are stored
+	LastSeq int64         // of the last one
+	Records int           // that the step wrote
+	Newest  time.Time     // their latest date; zero: none has one
+	More    bool          // there are further updates
+	Why     string        // why records are derived again, by the step that began it; else empty
+
+	wrote map[string]int // rows, by table
+}
+
+// DeriveRecords derives the records of the transaction history that follow from the next updates up to the watermark,
+// and writes them with what follows from them, in one transaction. Where other rules derived those that are stored, it
+// removes them first, but for those of updates that were pruned, and begins again.
+//
+// Errors: ErrNotLeader, ErrPositionMoved, or the database's; a *ledger.Problem where it would refuse the same again.
+// After any error the outcome is unknown: call it again.
+func (l *UpdatesWriter) DeriveRecords(ctx context.Context) (step Derived, err error) {
+	err = l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		step, err = l.deriveRecords(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return Derived{}, fmt.Errorf("derive the records of the updates after offset %d: %w", step.To, session.Refused(err))
+	}
+	for table, n := range step.wrote {
+		l.store.db.Config.Wrote(table, n)
+	}
+	return step, nil
+}
+
+func (l *UpdatesWriter) deriveRecords(ctx context.Context, tx pgx.Tx) (step Derived, err error) {
+	extent, err := held.Read(ctx, l.store.db, tx)
+	if err != nil || !extent.Started {
+		return step, err
+	}
+	d, err := held.ReadDerived(ctx, l.store.db, tx, &extent)
+	if err != nil {
+		return step, err
+	}
+	step.To, step.LastSeq = max(d.To, extent.Floor()), d.At.LastSeq
+	if d.Outdated {
+		step.Why = "the rules have changed since"
+	} else if d.Any && step.To >= extent.Watermark {
+		return step, nil
+	}
+	writer := TransactionsWriter{l.Leader}
+	if err := writer.holdPosition(ctx, tx, d.At); err != nil {
+		return step, err
+	}
+	if d.Outdated {
+		step.To = extent.Floor()
+		left, err := held.RecordsUpTo(ctx, l.store.db, tx, d.At, step.To)
+		if err == nil {
+			err = l.RemoveRecords(ctx, tx, d.At, left, step.To, writing.ReadAgain)
+		}
+		if err == nil {
+			d.At, err = held.TransactionsPosition(ctx, l.store.db, tx)
+		}
+		if err != nil {
+			return step, err
+		}
+	}
+	if !d.Any {
+		if err := l.nameNetwork(ctx, tx); err != nil {
+			return step, err
+		}
+	}
+	return step, l.writeDerived(ctx, tx, d.At, extent.Watermark, &step)
+}
+
+// writeDerived writes the records that follow from the next updates.
+func (l *UpdatesWriter) writeDerived(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition,
+	watermark ledger.Offset, step *Derived) error {
+	updates, to, err := moved.Window(ctx, l.store.db.Queries, tx, step.To, watermark, derivedAtOnce)
+	if err != nil {
+		return err
+	}
+	records := moved.Records(updates)
+	wanted := rows.RecordNames(records)
+	if err := l.term.Resolve(ctx, wanted); err != nil {
+		return err
+	}
+	list := rows.NewRecords()
+	list.AddAll(wanted, l.term.Redacted, at.LastSeq, records)
+	writer, next := TransactionsWriter{l.Leader}, at.After(records)
+	if len(records) > 0 {
+		if err := writer.writeRecords(ctx, tx, at, &list, nil); err != nil {
+			return err
+		}
+		if err := writer.addToBalances(ctx, tx, &list, at); err != nil {
+			return err
+		}
+		for _, record := range records {
+			if record.Date.Time.After(step.Newest) {
+				step.Newest = record.Date.Time
+			}
+		}
+	}
+	step.wrote = map[string]int{}
+	for _, table := range list.Tables() {
+		if table.Count() > 0 {
+			step.wrote[table.Name] = table.Count()
+		}
+	}
+	list.Release()
+	step.To, step.LastSeq, step.Records, step.More = to, next.LastSeq, len(records), to < watermark
+	return l.putDerived(ctx, tx, next, to)
+}
+
+// putDerived moves the position of derived records.
+func (l *UpdatesWriter) putDerived(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition,
+	to ledger.Offset) error {
+	cursor := ledger.TransactionsCursor("")
+	if at.LastSeq > 0 {
+		newest, err := l.store.db.Queries.RecordsNewest(ctx, tx)
+		if err != nil {
+			return fmt.Errorf("read the newest record: %w", err)
+		}
+		cursor = ledger.TransactionsCursor(newest.EventID)
+	}
+	return writing.PutPosition(ctx, tx, at, cursor, &to)
+}
+
+// nameNetwork records of which network the records are: that whose updates are stored.
+func (l *UpdatesWriter) nameNetwork(ctx context.Context, tx pgx.Tx) error {
+	id, err := l.store.db.Queries.ParticipantGet(ctx, tx)
+	if err == nil && id != "" {
+		err = l.store.db.Queries.NetworkRecord(ctx, tx, id)
+	}
+	if err != nil {
+		return fmt.Errorf("record the network of the records: %w", err)
+	}
+	return nil
+}
+
+// RemoveRecords removes the derived records after a seq, and what follows from them, so that those of the updates after
+// an offset are derived again.
+func (l *UpdatesWriter) RemoveRecords(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition, left int64,
+	to ledger.Offset, reason string) error {
+	for _, table := range tables.In(tables.Records, tables.Totals) {
+		if !table.OfRecords() {
+			continue
+		}
+		if _, err := tx.Exec(ctx, table.Delete("s.seq > $1 OR s.seq <= 0"), left); err != nil {
+			return fmt.Errorf("remove the rows of %s of records after seq %d: %w", table.Name, left, err)
+		}
+	}
+	return l.recordsRemoved(ctx, tx, at, left, to, reason)
+}
+
+// recordsRemoved moves the position of derived records back, after those beyond a seq were removed, and computes again
+// what follows from the others.
+func (l *UpdatesWriter) recordsRemoved(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition, left int64,
+	to ledger.Offset, reason string) error {
+	if err := (&TransactionsWriter{l.Leader}).holdPosition(ctx, tx, at); err != nil {
+		return err
+	}
+	q, last := l.store.db.Queries, at.LastSeq
+	at.Revision, at.ShownTo, at.LastSeq = at.Revision+1, left, left
+	err := l.putDerived(ctx, tx, at, to)
+	if err == nil {
+		err = q.BalancesForget(ctx, tx)
+	}
+	if err == nil {
+		err = q.BalanceTotalsCompute(ctx, tx)
+	}
+	if err == nil {
+		err = q.BalanceRoundsCompute(ctx, tx, dbsqlc.BalanceRoundsComputeParams{ToInclusive: left})
+	}
+	if err != nil {
+		return fmt.Errorf("add up the balance changes of the records up to seq %d: %w", left, err)
+	}
+	return writing.NoteRewrite(ctx, tx, findings.SealedTransactions, left, last, reason)
+}
+
+// deriveFilled has the records derived again, after updates were filled in below those that they follow from.
+func (l *UpdatesWriter) deriveFilled(ctx context.Context, tx pgx.Tx) error {
+	extent, err := held.Read(ctx, l.store.db, tx)
+	if err != nil {
+		return err
+	}
+	d, err := held.ReadDerived(ctx, l.store.db, tx, &extent)
+	if err != nil || !d.Any {
+		return err
+	}
+	left := int64(0)
+	if extent.PrunedTo > 0 {
+		left, err = held.RecordsUpTo(ctx, l.store.db, tx, d.At, extent.PrunedTo)
+	}
+	if err != nil {
+		return err
+	}
+	return l.RemoveRecords(ctx, tx, d.At, left, 0, writing.FilledIn)
+}
+
+// DerivedTo returns up to which offset the records are derived that follow from a network's updates; ok is false where
+// none are, or where they have to be derived again.
+func (s *Store) DerivedTo(ctx context.Context) (to ledger.Offset, ok bool, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		extent, err := held.Read(ctx, s.db, tx)
+		if err != nil || !extent.Started {
+			return err
+		}
+		d, err := held.ReadDerived(ctx, s.db, tx, &extent)
+		to, ok = d.To, d.Any && !d.Outdated
+		return err
+	})
+	return to, ok, err
+}
