@@ -7,7 +7,7 @@
 // from the sink again.
 //
 // Retry tries again what failed. eventLoop runs work that does several things at a time, with one goroutine that owns
-// the state: the loader, which reads updates for catching up, the tail and filling in, and the reading of a snapshot.
+// the state: the loader, which reads updates for catching up and the tail, and the reading of a snapshot.
 // orderedCommits writes concurrently and commits in order. forkCheck detects a participant whose updates are not the
 // stored ones: before anything is read, and whenever another server may have begun to answer.
 //

@@ -151,13 +151,3 @@ func (f *Files) try(ctx context.Context, r *updatesRun) (at ledger.Offset, err e
 	err = c.run(ctx)
 	return c.at, err
 }
-
-// fillFromFiles stores what files have of the missing ranges.
-func (r *fillRun) fillFromFiles(ctx context.Context, missing []ledger.Range, stored func(batch)) error {
-	load := loader{pace: &r.pace, scope: r.Scope, plan: newPlan(&r.sizes, 0, 0, nil), feed: newFeed(r.Files, missing)}
-	defer load.feed.close()
-	return load.run(ctx, func(reading context.Context) {
-		load.fetch(reading, true)
-		load.write(ctx, r.Sink.Fill, stored)
-	})
-}

@@ -227,7 +227,7 @@ func (l *loader) notRead(ctx context.Context, window ledger.Range, room int64, t
 
 // giveUp stops reading: from an offset on, if what lies below can still be read and comes first; else altogether.
 func (l *loader) giveUp(from ledger.Offset, err error) {
-	if errors.Is(err, errForked) || !Lasting(err) || l.plan.newestFirst {
+	if errors.Is(err, errForked) || !Lasting(err) {
 		from = 0
 	}
 	if l.unread == nil || from < l.unreadFrom {
@@ -333,9 +333,6 @@ func (l *loader) nextBatch(all bool) (b batch, ok bool) {
 		}
 		if all || b.full() {
 			l.pages = slices.Delete(l.pages, first, next)
-			if l.plan.newestFirst {
-				slices.Reverse(b.pages)
-			}
 			return b, true
 		}
 		first = next

@@ -31,23 +31,6 @@ func loads(t *testing.T, test func(t *testing.T, source *fakeSource, history *sc
 			})
 		})
 	})
-	for name, newestFirst := range map[string]bool{"filling in": false, "filling in, newest first": true} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				f := newFillLoop(newScript(60_000), newestFirst)
-				test(t, f.source, f.ledger, func() *scales {
-					s := &scales{}
-					s.reads(f.source, nil)
-					f.write = s.writes(f.write, nil)
-					_, err := f.Run(t.Context())
-					require.NoError(t, err)
-					requireAll(t, f.ledger.all(), f.filled())
-					require.Empty(t, f.memory.mistakes)
-					return s
-				})
-			})
-		})
-	}
 }
 
 // The queue has what is fetched until that is written, and nothing of a try that has ended.

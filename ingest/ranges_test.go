@@ -63,29 +63,6 @@ func TestTheForkCheckReadsAWideEmptyRangeInPieces(t *testing.T) {
 	}
 }
 
-// behindSink is a fillSink whose last update lies far below the watermark.
-type behindSink struct{ fillSink }
-
-func (behindSink) LastUpdate(context.Context, ledger.Offset) (ledger.Offset, string, error) {
-	return 30, "", nil
-}
-
-func TestHistoryIsFilledInBelowAWideEmptyRange(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		history := newScript(10)
-		history.growUnseen(emptyOffsets)
-		f := newFillLoop(history, false)
-		f.Sink = behindSink{fillSink{f}}
-		f.To = new(ledger.Offset(30))
-		givesUp(f.source, widestServed)
-		ctx, stop := context.WithTimeout(t.Context(), 24*time.Hour)
-		defer stop()
-		_, err := f.Run(ctx)
-		require.NoError(t, err)
-		require.Equal(t, history.all(), f.filled())
-	})
-}
-
 // A range is asked for in halves only after the server took its time to fail, and as often as may be of use.
 func TestReadingRanges(t *testing.T) {
 	const all = 1 << 20

@@ -27,12 +27,7 @@ type Snapshot struct {
 // own or that of an earlier run. When ctx ends it finishes the page under way and returns ctx's error, with the
 // progress. If the snapshot was finished before, Run succeeds, and the progress is Finished.
 func (s *Snapshot) Run(ctx context.Context) (ledger.SnapshotProgress, error) {
-	return s.run(ctx, nil)
-}
-
-// run is Run at an offset that is chosen already; nil: run chooses it.
-func (s *Snapshot) run(ctx context.Context, at *ledger.Offset) (ledger.SnapshotProgress, error) {
-	job := snapshotJob{at: at, retry: Retry{Logger: s.Logger.With("stream", "snapshot")}}
+	job := snapshotJob{retry: Retry{Logger: s.Logger.With("stream", "snapshot")}}
 	err := job.retry.Do(ctx, func(ctx context.Context) error { return s.try(ctx, &job) })
 	if err == nil {
 		return job.stored, nil

@@ -107,11 +107,10 @@ func (s *sizes) far(offsets ledger.Offset) bool {
 
 // plan is what is still to be read: ranges in order, from which windows are cut.
 type plan struct {
-	sizes       *sizes
-	missing     []ledger.Range
-	end         ledger.Offset // the end of all ranges that were ever planned
-	limit       ledger.Offset // nothing is read from here on
-	newestFirst bool          // windows are cut from the upper end
+	sizes   *sizes
+	missing []ledger.Range
+	end     ledger.Offset // the end of all ranges that were ever planned
+	limit   ledger.Offset // nothing is read from here on
 }
 
 // newPlan plans the range after an offset up to another one, without the ranges that are stored, which are in order.
@@ -145,39 +144,21 @@ func (p *plan) next(parallel int) (window ledger.Range, ok bool) {
 	}
 	width := p.sizes.nextWidth()
 	width = max(1, min(width, max(float64(left)/float64(parallel), width/4)))
-	window = p.missing[p.first()]
+	window = p.missing[0]
 	offsets := window.To - window.From
 	if width < float64(offsets) {
 		offsets = ledger.Offset(width)
 	}
 	offsets = p.sizes.clamp(offsets)
-	if p.newestFirst {
-		window.From = window.To - offsets
-	} else {
-		window.To = window.From + offsets
-	}
+	window.To = window.From + offsets
 	return window, true
-}
-
-// first returns the index of the range that is read first.
-func (p *plan) first() int {
-	if p.newestFirst {
-		return len(p.missing) - 1
-	}
-	return 0
 }
 
 // take removes a window that next returned from the plan.
 func (p *plan) take(window ledger.Range) {
-	i := p.first()
-	rest := &p.missing[i]
-	if p.newestFirst {
-		rest.To = window.From
-	} else {
-		rest.From = window.To
-	}
-	if rest.From == rest.To {
-		p.missing = slices.Delete(p.missing, i, i+1)
+	rest := &p.missing[0]
+	if rest.From = window.To; rest.From == rest.To {
+		p.missing = slices.Delete(p.missing, 0, 1)
 	}
 }
 
@@ -208,16 +189,10 @@ func (p *plan) cut(from ledger.Offset) {
 
 // compare orders pages as the plan does.
 func (p *plan) compare(a, b *ledger.Page) int {
-	if p.newestFirst {
-		a, b = b, a
-	}
 	return cmp.Compare(a.From, b.From)
 }
 
 // follows reports whether a page is adjacent to the one before it in the plan's order.
 func (p *plan) follows(before, page *ledger.Page) bool {
-	if p.newestFirst {
-		before, page = page, before
-	}
 	return page.From == before.To
 }

@@ -11,6 +11,6 @@ type Bounds struct {
 	Floor      Offset  `json:"history_floor"` // events are complete after it,
 	Watermark  Offset  `json:"watermark"`     // up to here
 	StateFloor *Offset `json:"-"`             // the active set is known from here on; nil: nowhere
-	// an operator pruned up to here; 0: nothing was pruned. History may have been filled in below since
+	// an operator pruned up to here; 0: nothing was pruned.
 	PrunedTo Offset `json:"-"`
 }

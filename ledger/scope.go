@@ -56,13 +56,6 @@ func (s Scope) Hash() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// EarlierRange is a range that is stored in a scope that lacks something of the one in force.
-type EarlierRange struct {
-	Range
-	Scope    Scope // in which it is to be read again: it shows what is stored there, and what the scope in force shows
-	Snapshot bool  // of the carried snapshot, which is at Range.From and Range.To
-}
-
 // Union returns the scope that shows what each of two scopes of the same form shows.
 func (s Scope) Union(other Scope) Scope {
 	all := func(list, other []string) []string {

@@ -67,7 +67,7 @@ CREATE TABLE leadership (
     led_since timestamptz
 );
 COMMENT ON TABLE leadership IS 'One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that an earlier leader can commit nothing.';
-INSERT INTO leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0), ('backfill', 0), ('repair', 0);
+INSERT INTO leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0), ('pruning', 0), ('repair', 0);
 
 -- What is locked are views that show nothing. A role that may only read can't lock them against others, as it could with advisory
 -- locks; and vacuum, which would wait for the leader, passes views by.
@@ -152,7 +152,6 @@ CREATE TABLE floors_both (
     stream           text NOT NULL,
     history_floor    bigint NOT NULL,
     state_floor      bigint,
-    waiting_snapshot bigint CHECK (waiting_snapshot < state_floor),
     pruned_to        bigint,
     changed_to       text,
     is_copy          boolean NOT NULL DEFAULT false,
@@ -162,8 +161,7 @@ CREATE TABLE floors_both (
 CREATE TABLE floors PARTITION OF floors_both FOR VALUES IN (false);
 CREATE TABLE floors_copy PARTITION OF floors_both FOR VALUES IN (true);
 COMMENT ON TABLE floors IS 'From where events are complete, and from where the active set is known at every offset (NULL: nowhere).';
-COMMENT ON COLUMN floors.waiting_snapshot IS 'The snapshot that will lower the state floor to its offset. It is being read, or waits for the history above it to be filled in. Its carried rows are not shown yet. NULL: no snapshot waits.';
-COMMENT ON COLUMN floors.pruned_to IS 'The highest offset up to which an operator pruned. History is not filled in there, unless he asks for it. NULL: nothing was pruned.';
+COMMENT ON COLUMN floors.pruned_to IS 'The highest offset up to which an operator pruned. NULL: nothing was pruned.';
 COMMENT ON COLUMN floors.changed_to IS 'The scope in force, while some of the coverage is of another one, from before the scope was changed. NULL: all of it is of one scope.';
 
 -- Dictionaries: long names and lists of parties are stored once ------------------------------------------------
@@ -423,7 +421,6 @@ CREATE TABLE offset_checkpoints (
 CREATE INDEX offset_checkpoints_exact ON offset_checkpoints (ledger_offset) WHERE exact IS NOT NULL;
 
 -- Carried rows: read from a snapshot. They belong to no covered range -------------------------------------------
--- Two snapshots may hold the same event while one of them waits. snapshot_offset comes last in the keys: rows are looked up by event.
 
 CREATE TABLE carried_created (
     ledger_offset        bigint  NOT NULL,
@@ -510,20 +507,6 @@ CREATE TABLE carried_unknown_elements (
     PRIMARY KEY (ledger_offset, ordinal)
 );
 
--- The carried rows that are shown: all but those of the waiting snapshot. For statements that look up, change or remove a few rows; the
--- analysts' views have the same condition in another form (see 00003_views.sql).
-CREATE VIEW shown_created AS
-SELECT c.* FROM carried_created c
-WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
-CREATE VIEW shown_interface_views AS
-SELECT c.* FROM carried_interface_views c
-WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
-CREATE VIEW shown_reassignments AS
-SELECT c.* FROM carried_reassignments c
-WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
-CREATE VIEW shown_unknown_elements AS
-SELECT c.* FROM carried_unknown_elements c
-WHERE c.ledger_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
 
 -- Projections: derived from facts and carried rows, in offset order, in the transaction that moves the watermark -
 

@@ -5,10 +5,9 @@
 -- Conditions on the watermark are true of almost every row, and the planner takes "btint8cmp(x, y) <> 1",
 -- which is x <= y, as that: of "<=" with a value that it doesn't know it expects a third of the rows, and so nested loops where there are
 -- many. Nor does it combine a scan of the whole primary key with the selective index.
--- Carried rows of the waiting snapshot (floors.waiting_snapshot) are not shown. For a condition inside a union PostgreSQL would read the
--- whole table even if a join needs few rows. So conditions are outside of unions, on shown_at, which is NULL for rows that are not shown.
--- There the watermark is read from its table: planning the function again in each query takes as long as reading waiting_snapshot. No
--- view joins floors: with one more relation the planner tries fewer join orders (join_collapse_limit).
+-- For a condition inside a union PostgreSQL would read the whole table even if a join needs few rows. So conditions are outside of unions,
+-- on shown_at, which is NULL for rows that are not shown. There the watermark is read from its table: the function would be planned again
+-- in each query.
 -- A joined list of parties is shown only if it is the event's. A condition on the column then depends on both rows, so that no function of
 -- a reader gets a list before the event is known to be visible to him (docs/access.md).
 
@@ -31,14 +30,14 @@ BEGIN
     RETURN (SELECT x.history_floor FROM floors x WHERE x.stream = 'updates');
 END
 $$;
-COMMENT ON FUNCTION ledger.oldest_offset() IS 'Events with a greater offset are complete up to latest_offset(). 0: since the beginning of the ledger. Filling in history lowers it, and pruning raises it.';
+COMMENT ON FUNCTION ledger.oldest_offset() IS 'Events with a greater offset are complete up to latest_offset(). 0: since the beginning of the ledger. Pruning raises it.';
 
 CREATE FUNCTION ledger.state_floor() RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     RETURN (SELECT x.state_floor FROM floors x WHERE x.stream = 'updates');
 END
 $$;
-COMMENT ON FUNCTION ledger.state_floor() IS 'The active set is known at every offset from this one on. NULL: at none, because indexing began in the middle without a snapshot. Filling in history down to the beginning of the ledger lowers it to 0; filling in with a snapshot lowers it to that snapshot''s offset. Pruning raises it.';
+COMMENT ON FUNCTION ledger.state_floor() IS 'The active set is known at every offset from this one on. NULL: at none, because indexing began in the middle without a snapshot. Pruning raises it.';
 
 CREATE VIEW ledger.stream_checkpoints AS
 SELECT c.stream, c.ledger_offset, c.event_id, c.updated_at,
@@ -57,15 +56,14 @@ SELECT c.stream, c.scope, c.from_exclusive, least(c.to_inclusive, ledger.latest_
        c.scope = coalesce((SELECT f.changed_to FROM floors f WHERE f.stream = 'updates'), c.scope) AS in_force
 FROM coverage c
 WHERE c.from_exclusive < ledger.latest_offset();
-COMMENT ON VIEW ledger.coverage IS 'Offset ranges whose events are complete, up to latest_offset(). One begins at oldest_offset(). Those below it were filled in, and there is still a gap above them.';
+COMMENT ON VIEW ledger.coverage IS 'Offset ranges whose events are complete, up to latest_offset(). The first begins at oldest_offset(). Each is of one scope.';
 COMMENT ON COLUMN ledger.coverage.stream IS 'updates.';
 COMMENT ON COLUMN ledger.coverage.scope IS 'Hash of the scope: parties, templates, interfaces, shape and so on.';
 COMMENT ON COLUMN ledger.coverage.from_exclusive IS 'The range begins after this offset.';
 COMMENT ON COLUMN ledger.coverage.to_inclusive IS 'The range ends with this offset.';
 
--- Creation events for look-ups: facts and shown carried rows ------------------------------------------------------
--- Few columns, because each look-up in a query is planned with all of them. The condition is repeated instead of using shown_created,
--- which PostgreSQL would expand for each look-up.
+-- Creation events for look-ups: facts and carried rows ------------------------------------------------------
+-- Few columns, because each look-up in a query is planned with all of them.
 
 CREATE VIEW creations AS
 SELECT c.ledger_offset, c.node_id, c.contract_id, c.template_ref, c.created_at, c.payload, c.contract_key, c.contract_key_hash,
@@ -80,7 +78,6 @@ FROM (
     SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.created_at, x.payload, x.contract_key, x.contract_key_hash,
            x.signatories_ref, x.observers_ref, x.witness_parties_ref
     FROM carried_created x
-    WHERE x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 ) c;
 
 -- Where contracts that have moved were created: at the creation event, or at the first activation in a snapshot.
@@ -88,11 +85,10 @@ CREATE VIEW first_creations AS
 SELECT c.contract_id, c.ledger_offset FROM created c WHERE c.origin = 'transaction'
 UNION ALL
 SELECT c.contract_id, c.ledger_offset FROM carried_created c
-WHERE c.reassignment_counter = 0 AND c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
+WHERE c.reassignment_counter = 0
 UNION ALL
 SELECT r.contract_id, r.created_offset FROM carried_reassignments r
-WHERE r.kind = 'unassigned' AND r.reassignment_counter = 1
-  AND r.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
+WHERE r.kind = 'unassigned' AND r.reassignment_counter = 1;
 
 -- Ledger ---------------------------------------------------------------------------------------------------------
 
@@ -122,7 +118,7 @@ FROM (
     SELECT x.ledger_offset, x.node_id, 'snapshot', x.contract_id, x.template_ref, x.synchronizer_ref, NULL::timestamptz, x.created_at, x.acs_delta,
            x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.witness_parties_ref, x.created_event_blob, x.extra,
            x.workflow_id, NULL::bigint,
-           CASE WHEN x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') THEN x.ledger_offset END
+           x.ledger_offset
     FROM carried_created x
 ) c
 LEFT JOIN templates t ON t.template_ref = c.template_ref
@@ -183,7 +179,7 @@ FROM (
     SELECT x.ledger_offset, x.node_id, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, NULL::timestamptz,
            x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity,
            x.witness_parties_ref, x.extra, NULL::bigint,
-           CASE WHEN x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') THEN x.ledger_offset END
+           x.ledger_offset
     FROM carried_reassignments x
 ) r
 LEFT JOIN templates t ON t.template_ref = r.template_ref
@@ -251,5 +247,5 @@ LEFT JOIN synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
 WHERE btint8cmp(e.ledger_offset, (SELECT ledger.latest_offset())) <> 1
 UNION ALL
 SELECT e.ledger_offset, NULL, e.kind, e.raw, NULL, NULL, NULL
-FROM shown_unknown_elements e
+FROM carried_unknown_elements e
 WHERE btint8cmp(e.ledger_offset, (SELECT ledger.latest_offset())) <> 1;

@@ -218,7 +218,7 @@ COMMENT ON TABLE topology_events IS 'Facts: topology events. Shown as ledger.top
 COMMENT ON TABLE unknown_elements IS 'Elements of an unknown kind, raw, of covered updates. Shown as ledger.unknown_updates.';
 COMMENT ON TABLE carried_unknown_elements IS 'Elements of an unknown kind, raw, of the snapshot at ledger_offset. Shown as ledger.unknown_updates.';
 COMMENT ON TABLE offset_checkpoints IS 'The server''s hints about record times, the latest per offset and synchronizer. Not part of the coverage.';
-COMMENT ON TABLE carried_created IS 'Carried rows: creation events from the snapshot at snapshot_offset. They belong to no covered range. shown_created and the other shown_ views leave out those of the waiting snapshot (floors.waiting_snapshot).';
+COMMENT ON TABLE carried_created IS 'Carried rows: creation events from the snapshot at snapshot_offset. They belong to no covered range.';
 COMMENT ON TABLE carried_interface_views IS 'Carried rows: interface views of carried_created.';
 COMMENT ON TABLE carried_reassignments IS 'Carried rows: reassignments that were in flight at a snapshot''s offset.';
 COMMENT ON VIEW first_creations IS 'Offsets of contracts'' creations, from facts and from the shown snapshot, for look-ups by contract_id. A contract can have two rows, with the same offset.';

@@ -50,7 +50,7 @@ SELECT DISTINCT ON (k.contract_id COLLATE "C") k.contract_id, k.ledger_offset, k
 FROM lookup_events(to_inclusive) k
 WHERE k.ledger_offset > from_exclusive
   AND NOT EXISTS (SELECT FROM created c WHERE c.contract_id = k.contract_id AND c.ledger_offset + 0 <= to_inclusive AND c.ledger_offset > created_after)
-  AND NOT EXISTS (SELECT FROM shown_created c WHERE c.contract_id = k.contract_id)
+  AND NOT EXISTS (SELECT FROM carried_created c WHERE c.contract_id = k.contract_id)
   AND NOT EXISTS (SELECT FROM lookups l WHERE l.contract_id = k.contract_id)
 ORDER BY k.contract_id COLLATE "C", k.ledger_offset, k.node_id;
 END;
@@ -297,7 +297,7 @@ RETURN (scope -> 'parties' = '[]' OR scope_has.stakeholders_ref IS NULL
             SELECT FROM (
                 SELECT v.ledger_offset, v.node_id, v.interface_id FROM interface_views v
                 UNION ALL
-                SELECT v.ledger_offset, v.node_id, v.interface_id FROM shown_interface_views v
+                SELECT v.ledger_offset, v.node_id, v.interface_id FROM carried_interface_views v
             ) v
             CROSS JOIN jsonb_array_elements_text(scope -> 'interfaces') a (asked)
             LEFT JOIN packages k ON k.package_id = split_part(v.interface_id, ':', 1) AND k.package_name <> ''
@@ -313,7 +313,7 @@ FROM (
     SELECT v.stream, v.scope, v.from_exclusive, v.to_inclusive FROM coverage v
     UNION ALL
     SELECT 'snapshot', k.scope, k.snapshot_offset, k.snapshot_offset FROM snapshots k
-    WHERE k.finished_at IS NOT NULL AND k.snapshot_offset IS DISTINCT FROM (SELECT w.waiting_snapshot FROM floors w WHERE w.stream = 'updates')
+    WHERE k.finished_at IS NOT NULL
 ) c
 JOIN floors f ON f.stream = 'updates'
 LEFT JOIN scopes s ON s.scope = c.scope
@@ -340,7 +340,7 @@ WHERE (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE)
 UNION ALL
 SELECT e.ledger_offset, 2147483647, c.contract_id, coalesce(c.synchronizer_ref, 0)
 FROM scope_ends e
-JOIN shown_created c ON c.ledger_offset <= e.ledger_offset
+JOIN carried_created c ON c.ledger_offset <= e.ledger_offset
 WHERE c.reassignment_counter IS NOT NULL
   AND NOT scope_has(e.definition, c.template_ref, c.stakeholders_ref, c.ledger_offset, c.node_id);
 COMMENT ON VIEW departures IS 'Where contracts leave the scope, behind all events of the offset: what is read from there on does not show them. Contracts that had ended before are there too.';
@@ -360,7 +360,7 @@ FROM (
     FROM (
         SELECT c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.ledger_offset, c.node_id, 0 AS kind, c.template_ref,
             c.reassignment_counter, true AS activates
-        FROM shown_created c
+        FROM carried_created c
         WHERE c.reassignment_counter IS NOT NULL
         UNION ALL
         SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.ledger_offset, c.node_id, 1, c.template_ref, coalesce(r.reassignment_counter, 0), true

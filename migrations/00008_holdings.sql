@@ -21,8 +21,8 @@ JOIN created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id
 WHERE v.ledger_offset > from_exclusive AND v.ledger_offset <= to_inclusive AND c.ledger_offset > from_exclusive AND c.ledger_offset <= to_inclusive
 UNION
 SELECT c.template_ref, v.interface_id
-FROM shown_interface_views v
-JOIN shown_created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id;
+FROM carried_interface_views v
+JOIN carried_created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id;
 END;
 COMMENT ON FUNCTION shown_interfaces(bigint, bigint) IS 'The interfaces of which contracts of each template had views in a range of offsets and in the shown snapshot. template_interfaces must hold at least these.';
 
@@ -54,7 +54,7 @@ FROM (
     UNION ALL
     SELECT x.ledger_offset, x.node_id, x.ordinal, x.contract_id, x.interface_id, x.synchronizer_ref, NULL::timestamptz,
            x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra,
-           NULL::bigint, CASE WHEN x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') THEN x.ledger_offset END
+           NULL::bigint, x.ledger_offset
     FROM carried_interface_views x
 ) v
 LEFT JOIN interface_names n ON n.interface_id = v.interface_id
@@ -180,10 +180,10 @@ COMMENT ON TABLE positions IS 'Who holds what, without how much: what contracts 
 
 -- What each contract holds ---------------------------------------------------------------------------------------
 
--- The one definition of holdings, for creation events: rows written in Go must equal it. It includes the waiting snapshot, whose active
--- set is computed before it is shown. Views are read only if the payload can't be. OFFSET 0 makes PostgreSQL compute p once, before them.
-CREATE VIEW created_holdings AS
-SELECT c.ledger_offset, c.node_id, c.template_ref, c.waits, c.created_at, h.owner, h.instrument, h.instrument_admin, h.amount, h.locked,
+-- The one definition of holdings, for creation events: rows written in Go must equal it. Views are read only if the payload can't be.
+-- OFFSET 0 makes PostgreSQL compute p once, before them.
+CREATE VIEW holding_events AS
+SELECT c.ledger_offset, c.node_id, c.template_ref, c.created_at, h.owner, h.instrument, h.instrument_admin, h.amount, h.locked,
        least(ledger.as_timestamptz(h.lock ->> 'expiresAt'),
              c.created_at + duration_of(h.lock -> 'expiresAfter' ->> 'microseconds')) AS locked_until,
        CASE WHEN jsonb_typeof(h.lock -> 'holders') = 'array'
@@ -191,11 +191,10 @@ SELECT c.ledger_offset, c.node_id, c.template_ref, c.waits, c.created_at, h.owne
        h.created_round, h.holding_fee_rate, h.source, g.admin_signed, h.unread_amount,
        position_of(h.owner, h.instrument, h.instrument_admin, g.admin_signed) AS position_id
 FROM (
-    SELECT x.ledger_offset, x.node_id, x.template_ref, x.created_at, x.payload, x.signatories_ref, false AS waits
+    SELECT x.ledger_offset, x.node_id, x.template_ref, x.created_at, x.payload, x.signatories_ref
     FROM created x
     UNION ALL
-    SELECT x.ledger_offset, x.node_id, x.template_ref, x.created_at, x.payload, x.signatories_ref,
-           x.snapshot_offset IS NOT DISTINCT FROM (SELECT w.waiting_snapshot FROM floors w WHERE w.stream = 'updates')
+    SELECT x.ledger_offset, x.node_id, x.template_ref, x.created_at, x.payload, x.signatories_ref
     FROM carried_created x
 ) c
 LEFT JOIN amulet_templates m ON m.template_ref = c.template_ref
@@ -214,14 +213,13 @@ LEFT JOIN LATERAL (
         SELECT x.ordinal, x.interface_id, x.view_value, decimal_of(x.view_value ->> 'amount') AS amount,
                text_of(CASE holding_version(x.interface_id) WHEN 1 THEN x.view_value ELSE x.view_value -> 'account' END -> 'owner') AS owner
         FROM (
-            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code, false AS waits
+            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code
             FROM interface_views f
             UNION ALL
-            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code,
-                   f.snapshot_offset IS NOT DISTINCT FROM (SELECT w.waiting_snapshot FROM floors w WHERE w.stream = 'updates')
+            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code
             FROM carried_interface_views f
         ) x
-        WHERE NOT p.readable AND x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id AND x.waits = c.waits
+        WHERE NOT p.readable AND x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id
           AND holding_version(x.interface_id) IS NOT NULL AND coalesce(x.status_code, 0) = 0 AND x.view_value IS NOT NULL
     ) i
     ORDER BY i.owner IS NOT NULL OR i.amount IS NOT NULL DESC, holding_version(i.interface_id) DESC, i.ordinal
@@ -253,13 +251,6 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) g
 WHERE p.is_amulet OR v.interface_id IS NOT NULL;
-COMMENT ON VIEW created_holdings IS 'Holdings as their creation events describe them, also those of the snapshot that waits.';
-
-CREATE VIEW holding_events AS
-SELECT h.ledger_offset, h.node_id, h.created_at, h.owner, h.instrument, h.instrument_admin, h.amount, h.locked, h.locked_until, h.lock_holders,
-       h.created_round, h.holding_fee_rate, h.source, h.admin_signed, h.position_id, h.unread_amount
-FROM created_holdings h
-WHERE NOT h.waits;
 COMMENT ON VIEW holding_events IS 'Holdings as their creation events describe them, one row per event, for look-ups by (ledger_offset, node_id).';
 
 -- What projecting reads back: of a range of offsets, or of some contracts. Conditions on either reach the index of each table.
@@ -300,8 +291,8 @@ COMMENT ON VIEW step_events IS 'The events that change the active set, or use wh
 
 CREATE VIEW held_positions AS
 SELECT DISTINCT h.position_id, h.owner, h.instrument, h.instrument_admin, h.admin_signed
-FROM created_holdings h
-WHERE NOT h.waits AND h.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k));
+FROM holding_events h
+WHERE h.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k));
 COMMENT ON VIEW held_positions IS 'The positions of all holdings that are stored. positions must hold at least these.';
 
 CREATE FUNCTION active_holdings(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
@@ -312,7 +303,7 @@ BEGIN ATOMIC
 SELECT t.contract_id, t.synchronizer_ref, t.template_ref, t.activated_offset, t.activated_node_id, t.reassignment_counter, t.deactivated_offset,
        e.position_id, e.amount, e.locked, e.locked_until,
        coalesce((SELECT c.stakeholders_ref FROM created c WHERE c.ledger_offset = t.activated_offset AND c.node_id = t.activated_node_id),
-                (SELECT c.stakeholders_ref FROM shown_created c WHERE c.ledger_offset = t.activated_offset AND c.node_id = t.activated_node_id))
+                (SELECT c.stakeholders_ref FROM carried_created c WHERE c.ledger_offset = t.activated_offset AND c.node_id = t.activated_node_id))
 FROM activations(from_exclusive, to_inclusive, ended_after) t
 LEFT JOIN LATERAL (
     SELECT h.position_id, h.amount, h.locked, h.locked_until

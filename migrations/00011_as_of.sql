@@ -82,7 +82,7 @@ FROM (
     UNION ALL
     SELECT x.contract_id, x.template_ref, x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.created_at, 'snapshot',
            x.ledger_offset, x.node_id
-    FROM shown_created x
+    FROM carried_created x
 ) c
 LEFT JOIN templates t ON t.template_ref = c.template_ref
 WHERE btint8cmp(c.ledger_offset, (SELECT ledger.latest_offset())) <> 1
@@ -130,7 +130,7 @@ FROM (
     UNION ALL
     SELECT c.ledger_offset, c.node_id, 'created', c.contract_id, c.template_ref, c.synchronizer_ref, NULL, NULL, NULL, NULL, c.payload, NULL, NULL,
            c.witness_parties_ref, c.acs_delta,
-           CASE WHEN c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') THEN c.ledger_offset END
+           c.ledger_offset
     FROM carried_created c
     UNION ALL
     SELECT e.ledger_offset, e.node_id, 'exercised', e.contract_id, e.template_ref, e.synchronizer_ref, e.record_time, e.interface_id, e.choice,
@@ -147,7 +147,7 @@ FROM (
     UNION ALL
     SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, r.template_ref, r.synchronizer_ref, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
            r.witness_parties_ref, NULL,
-           CASE WHEN r.kind = 'unassigned' AND r.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') THEN r.ledger_offset END
+           CASE WHEN r.kind = 'unassigned' THEN r.ledger_offset END
     FROM carried_reassignments r
 ) x
 LEFT JOIN templates t ON t.template_ref = x.template_ref
@@ -267,7 +267,7 @@ BEGIN
         WHERE o.ledger_offset <= latest AND (offset_at.synchronizer_id IS NULL OR o.synchronizer_id = offset_at.synchronizer_id)))) THEN
         RAISE EXCEPTION 'the offset at % is not known: %', at_time,
                 format(CASE WHEN answer < latest THEN 'the first update after offset %s is later' ELSE 'there is no update after offset %s' END, floor)
-            USING ERRCODE = 'invalid_parameter_value', HINT = 'Fill history in (backfill history), or ask for a later time.';
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Ask for a later time.';
     END IF;
     -- Callers' clocks may be a little ahead, and those of the ledger far ahead.
     IF answer = latest AND at_time NOT BETWEEN now() - interval '1 minute' AND now() + interval '1 minute' AND NOT EXISTS (
@@ -315,7 +315,7 @@ RETURN coalesce((
     SELECT range_agg(int8range(c.from_exclusive, c.to_inclusive)) @> int8range(is_complete.from_exclusive, is_complete.to_inclusive) FROM ledger.coverage c
     WHERE c.in_force
 ), false);
-COMMENT ON FUNCTION ledger.is_complete(bigint, bigint) IS 'Whether every event of the scope in force after the first offset up to the second is stored. After something was added to the scope this is false of what was stored before, until `backfill history` has read it again. ledger.coverage says for which parties a range is complete. False where one of them is NULL; an error where the second is lower.';
+COMMENT ON FUNCTION ledger.is_complete(bigint, bigint) IS 'Whether every event of the scope in force after the first offset up to the second is stored. After something was added to the scope this is false of what was stored before. ledger.coverage says for which parties a range is complete. False where one of them is NULL; an error where the second is lower.';
 
 -- VOLATILE: each of its statements sees what was committed before that statement.
 CREATE FUNCTION ledger.wait_for_offset(target bigint, timeout interval DEFAULT '10 s') RETURNS boolean

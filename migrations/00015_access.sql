@@ -112,13 +112,13 @@ COMMENT ON TABLE position_stakeholders IS 'The stakeholders of contracts that ar
 
 CREATE VIEW held_stakeholders AS
 SELECT DISTINCT h.position_id, c.stakeholders_ref
-FROM created_holdings h
+FROM holding_events h
 JOIN (
     SELECT x.ledger_offset, x.node_id, x.stakeholders_ref FROM created x
     UNION ALL
     SELECT x.ledger_offset, x.node_id, x.stakeholders_ref FROM carried_created x
 ) c ON c.ledger_offset = h.ledger_offset AND c.node_id = h.node_id
-WHERE NOT h.waits AND c.stakeholders_ref IS NOT NULL AND h.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k));
+WHERE c.stakeholders_ref IS NOT NULL AND h.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k));
 COMMENT ON VIEW held_stakeholders IS 'The stakeholders of all holdings that are stored. position_stakeholders must hold at least these.';
 
 CREATE VIEW my_positions AS
@@ -165,7 +165,7 @@ SELECT c.stream, c.scope, c.from_exclusive, least(c.to_inclusive, ledger.latest_
        c.parties, c.templates, c.interfaces
 FROM scope_ranges c
 WHERE c.from_exclusive < ledger.latest_offset();
-COMMENT ON COLUMN ledger.coverage.in_force IS 'Whether all is stored that the scope in force shows. False: the events are complete for an earlier scope that lacks some of it, until `backfill history` has read them again.';
+COMMENT ON COLUMN ledger.coverage.in_force IS 'Whether all is stored that the scope in force shows. False: the events are complete for an earlier scope that lacks some of it.';
 COMMENT ON COLUMN ledger.coverage.parties IS 'The parties for which the events are complete; a limited role sees its own. A party that was taken away is complete up to the last range that names it. NULL: any party.';
 COMMENT ON COLUMN ledger.coverage.templates IS 'The templates for which they are complete, as --templates named them. NULL: all.';
 COMMENT ON COLUMN ledger.coverage.interfaces IS 'The interfaces whose views were read, and by which contracts of other templates were, as --interfaces named them.';

@@ -46,7 +46,7 @@ CROSS JOIN LATERAL (
         FROM (
             SELECT f.ledger_offset, f.node_id, f.interface_id, f.view_value, f.status_code FROM interface_views f
             UNION ALL
-            SELECT f.ledger_offset, f.node_id, f.interface_id, f.view_value, f.status_code FROM shown_interface_views f
+            SELECT f.ledger_offset, f.node_id, f.interface_id, f.view_value, f.status_code FROM carried_interface_views f
         ) x
         WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id AND coalesce(x.status_code, 0) = 0
           AND (x.interface_id LIKE '%:Splice.Api.Token.TransferInstructionV1:TransferInstruction'
@@ -123,7 +123,7 @@ CREATE FUNCTION active_before(contract_id text, ledger_offset bigint, node_id in
 RETURN (
     SELECT CASE WHEN bool_or(x.ends) THEN NULL ELSE coalesce(sum(x.by), 0) END
     FROM (
-        SELECT c.ledger_offset, c.node_id, 1 AS by, false AS ends FROM shown_created c
+        SELECT c.ledger_offset, c.node_id, 1 AS by, false AS ends FROM carried_created c
         WHERE c.contract_id = active_before.contract_id AND c.reassignment_counter IS NOT NULL
         UNION ALL
         SELECT c.ledger_offset, c.node_id, 1, false FROM created c
@@ -429,7 +429,7 @@ FROM (
         FROM (
             SELECT r.ledger_offset, r.reassignment_counter, r.kind FROM reassignments r WHERE r.contract_id = c.contract_id
             UNION ALL
-            SELECT r.ledger_offset, r.reassignment_counter, r.kind FROM shown_reassignments r WHERE r.contract_id = c.contract_id
+            SELECT r.ledger_offset, r.reassignment_counter, r.kind FROM carried_reassignments r WHERE r.contract_id = c.contract_id
         ) x
         WHERE n.ledger_offset IS NULL AND btint8cmp(x.ledger_offset, (SELECT ledger.latest_offset())) <> 1
         -- An arrival can have a lower offset than the departure before it; both have the counter of their reassignment.

@@ -63,3 +63,8 @@ ON CONFLICT DO NOTHING;
 
 -- name: ScopesClear :exec
 DELETE FROM scopes_both;
+
+-- name: CoverageBelow :many
+-- The covered ranges that begin below an offset.
+SELECT c.from_exclusive, c.to_inclusive FROM coverage c
+WHERE c.stream = @stream AND c.from_exclusive < @up_to ORDER BY c.from_exclusive;

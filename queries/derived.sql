@@ -1,12 +1,8 @@
 -- What the database holds of the updates, for a comparison with the ledger and the catalog.
 
--- name: HeldBesides :one
--- Whether the rows of a snapshot are shown, and whether the lifetimes of filled history are being computed.
-SELECT EXISTS (
-        SELECT FROM snapshots s
-        WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
-    ) AS snapshot,
-    EXISTS (SELECT FROM fill x WHERE x.lifetimes_to IS NOT NULL) AS replaying;
+-- name: HeldSnapshot :one
+-- Whether the rows of a snapshot are carried.
+SELECT EXISTS (SELECT FROM snapshots s WHERE s.finished_at IS NOT NULL) AS snapshot;
 
 -- name: HeldLost :one
 -- The state table whose row is missing although other state tables have theirs. Empty: none.

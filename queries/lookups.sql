@@ -7,11 +7,11 @@ SELECT contract_id FROM lookups WHERE status = 'wanted' ORDER BY ledger_offset, 
 SELECT w.contract_id::text AS contract_id
 FROM (SELECT unnest(@contract_ids::text[]) AS contract_id) w
 WHERE EXISTS (SELECT FROM created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT watermark()))
-   OR EXISTS (SELECT FROM shown_created c WHERE c.contract_id = w.contract_id);
+   OR EXISTS (SELECT FROM carried_created c WHERE c.contract_id = w.contract_id);
 
 -- name: LookupsWant :exec
 -- Adds look-ups for the events of a range whose contract has neither a stored creation nor a look-up. After a reset those are missing of
--- contracts whose creation it removed. Who fills in history meanwhile sees the creation until the reset is committed, and adds none of them.
+-- contracts whose creation it removed.
 INSERT INTO lookups (contract_id, ledger_offset, node_id)
 SELECT m.contract_id, m.ledger_offset, m.node_id FROM missing_lookups(@from_exclusive, @to_inclusive) m;
 
@@ -29,3 +29,7 @@ WHERE contract_id = @contract_id AND status = 'wanted';
 SELECT count(*) FILTER (WHERE status = 'wanted') AS wanted, count(*) FILTER (WHERE status = 'found') AS found,
     count(*) FILTER (WHERE status = 'not_found') AS not_found, count(*) FILTER (WHERE status = 'unusable') AS unusable
 FROM lookups;
+
+-- name: LookupsForgetCreated :exec
+-- Removes look-ups of contracts whose creation is stored now, with or without an answer.
+DELETE FROM lookups l USING (SELECT unnest(@contract_ids::text[]) AS contract_id) c WHERE l.contract_id = c.contract_id;

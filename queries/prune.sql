@@ -9,28 +9,10 @@ JOIN pg_catalog.pg_class c ON c.relname::text = p.name AND c.relnamespace = (
 WHERE p.from_offset <= @floor::bigint
 ORDER BY p.relation, p.from_offset;
 
--- name: PruneBelow :many
--- The first update up to an offset that was recorded before a time, if one is given.
-SELECT u.ledger_offset FROM updates u
-WHERE u.ledger_offset <= @floor::bigint AND (sqlc.narg(until)::timestamptz IS NULL OR u.record_time < sqlc.narg(until)::timestamptz)
-ORDER BY u.ledger_offset LIMIT 1;
-
 -- name: PruneActive :one
 -- How many contracts stay because they were active; those on two synchronizers count twice.
 SELECT count(*) FROM needed_creations n
 WHERE n.active AND n.ledger_offset <= @floor::bigint AND (n.active_until IS NULL OR n.active_until > @floor::bigint);
-
--- name: PruneUndecided :many
--- A reassignment in history that was filled in below what is complete, of which it is not known whether the other half followed.
-SELECT r.contract_id, r.ledger_offset FROM reassignments r
-WHERE r.ledger_offset <= @history_floor::bigint
-  AND NOT EXISTS (
-      SELECT FROM reassignments o WHERE o.contract_id = r.contract_id AND o.reassignment_id = r.reassignment_id AND o.kind <> r.kind)
-  AND NOT EXISTS (
-      SELECT FROM carried_reassignments o WHERE o.contract_id = r.contract_id AND o.reassignment_id = r.reassignment_id AND o.kind <> r.kind)
-  AND NOT EXISTS (SELECT FROM active_contracts a WHERE a.contract_id = r.contract_id)
-  AND NOT EXISTS (SELECT FROM lifetimes l WHERE l.contract_id = r.contract_id AND l.deactivated_offset > r.ledger_offset)
-ORDER BY r.ledger_offset LIMIT 1;
 
 -- name: PruneMoveLookups :exec
 -- Moves look-ups to the first of these events of their contracts, with their answers, and adds those that there are not. The arrays are
@@ -95,11 +77,6 @@ WHERE c.stream = 'updates' AND c.from_exclusive < @floor::bigint AND c.to_inclus
 
 -- name: PruneFloors :exec
 -- The floors are where they would be if indexing had begun with a snapshot there.
-WITH filled AS (
-    DELETE FROM fill_both
-), active AS (
-    DELETE FROM fill_active
-)
 UPDATE floors_both f SET history_floor = @floor::bigint, state_floor = @floor::bigint, pruned_to = greatest(f.pruned_to, @floor::bigint),
     digest = changed_digest(f, jsonb_build_object('history_floor', @floor::bigint, 'state_floor', @floor::bigint,
         'pruned_to', greatest(f.pruned_to, @floor::bigint)))

@@ -17,9 +17,7 @@ WITH ended AS (
 SELECT FROM ended;
 
 -- name: ResetCoverage :one
--- Removes the coverage above the offset, except for a range that contains it: ResetCoverageCut shortens that. They are two statements because
--- this one may wait for a process that fills in history and makes the range above begin lower: only the next statement sees that it contains
--- the offset now.
+-- Removes the coverage above the offset, except for a range that contains it: ResetCoverageCut shortens that.
 WITH gone AS (
     DELETE FROM coverage_both c WHERE c.from_exclusive >= @after RETURNING c.is_copy
 )

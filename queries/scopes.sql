@@ -37,12 +37,6 @@ LEFT JOIN coverage h ON h.stream = @stream AND h.from_exclusive <= @after::bigin
 LEFT JOIN floors f ON f.stream = @stream
 LEFT JOIN scopes s ON s.scope = h.scope;
 
--- name: CoverageEarlier :many
--- The carried snapshot, and the ranges that are covered, in a scope that lacks something of the one in force.
-SELECT c.stream = 'snapshot' AS snapshot, c.from_exclusive, c.to_inclusive, c.scope, coalesce(c.definition::text, '')::text AS definition
-FROM covered_scopes c
-WHERE NOT c.complete ORDER BY c.to_inclusive;
-
 -- name: ScopeEndsAt :one
 -- Whether a scope ends at an offset that shows more than the one that follows.
 SELECT EXISTS (SELECT FROM scope_ends e WHERE e.ledger_offset = @at::bigint);
@@ -105,82 +99,16 @@ SELECT e.ended, g.activated_offset, g.reassignment_counter, g.activated_node_id,
 FROM gone g
 JOIN ends e ON e.activated_offset = g.activated_offset AND e.activated_node_id = g.activated_node_id AND e.ended > 0;
 
--- name: CoverageIncomplete :one
--- Whether something of a range is covered in a scope that lacks something of the one in force.
-SELECT EXISTS (
-    SELECT FROM covered_scopes c
-    WHERE c.stream = @stream AND NOT c.complete AND c.from_exclusive < @to_inclusive::bigint AND c.to_inclusive > @from_exclusive::bigint);
-
--- name: CoverageCut :exec
--- Removes a range from the coverage of all scopes but one. The inserted rows are computed from all that the deletion returns, as in
--- CoverageClose.
-WITH others AS (
-    DELETE FROM coverage_both c
-    WHERE c.stream = @stream AND c.scope <> @scope AND c.from_exclusive < @to_inclusive::bigint AND c.to_inclusive > @from_exclusive::bigint
-    RETURNING c.scope, c.is_copy, c.from_exclusive, c.to_inclusive, is_intact(c) AS intact
-), pieces AS (
-    SELECT @stream::text AS stream, o.scope, o.from_exclusive, @from_exclusive::bigint AS to_inclusive, o.is_copy, o.intact
-    FROM others o WHERE o.from_exclusive < @from_exclusive::bigint
-    UNION ALL
-    SELECT @stream, o.scope, @to_inclusive::bigint, o.to_inclusive, o.is_copy, o.intact
-    FROM others o WHERE o.to_inclusive > @to_inclusive::bigint
-)
-INSERT INTO coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
-SELECT p.stream, p.scope, p.from_exclusive, p.to_inclusive, p.is_copy, CASE WHEN p.intact THEN row_digest(p) END FROM pieces p;
-
 -- name: LookupsAgain :exec
--- Forgets the answers to look-ups: they depend on the parties that ask. keep_found: but for those that brought a contract.
+-- Forgets the answers to look-ups, which depend on the parties that ask, but for those that brought a contract.
 UPDATE lookups SET status = 'wanted', reason = NULL, looked_up_at = NULL, template_ref = NULL, created_at = NULL, payload = NULL,
     contract_key = NULL, contract_key_hash = NULL, signatories = NULL, observers = NULL, witness_parties = NULL, exact = NULL
-WHERE status <> 'wanted' AND NOT (@keep_found::boolean AND status = 'found');
-
--- name: LookupsWantKnown :exec
--- Adds look-ups for events whose contract has neither a stored creation nor a look-up.
-INSERT INTO lookups (contract_id, ledger_offset, node_id)
-SELECT e.contract_id, e.ledger_offset, e.node_id
-FROM (SELECT unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id, unnest(@contract_ids::text[]) AS contract_id) e
-WHERE NOT EXISTS (SELECT FROM created c WHERE c.contract_id = e.contract_id)
-ON CONFLICT DO NOTHING;
-
--- name: ActiveContractsRemove :exec
--- Removes active contracts. The arrays are parallel.
-DELETE FROM active_contracts a
-USING (SELECT unnest(@activated_offsets::bigint[]) AS activated_offset, unnest(@activated_node_ids::integer[]) AS activated_node_id) g
-WHERE a.activated_offset = g.activated_offset AND a.activated_node_id = g.activated_node_id;
-
--- name: LifetimesRemove :exec
--- Removes lifetimes. The arrays are parallel.
-DELETE FROM lifetimes l
-USING (SELECT unnest(@deactivated_offsets::bigint[]) AS deactivated_offset, unnest(@activated_offsets::bigint[]) AS activated_offset,
-    unnest(@activated_node_ids::integer[]) AS activated_node_id) g
-WHERE l.deactivated_offset = g.deactivated_offset AND l.activated_offset = g.activated_offset AND l.activated_node_id = g.activated_node_id;
+WHERE status NOT IN ('wanted', 'found');
 
 -- name: CoverageOfOthers :one
 -- Another scope than one in which something of a range is covered; empty: none.
 SELECT coalesce(min(c.scope), '')::text AS scope FROM coverage c
 WHERE c.stream = @stream AND c.scope <> @scope AND c.from_exclusive < @to_inclusive::bigint AND c.to_inclusive > @from_exclusive::bigint;
-
--- name: CarriedEnds :many
--- Where contracts that a snapshot has as active end after it; 0: they are active. The arrays are parallel, and the result is.
-SELECT coalesce((
-    SELECT min(x.ledger_offset) FROM step_events x
-    WHERE x.contract_id = q.contract_id AND x.synchronizer_ref = q.synchronizer_ref AND x.kind <> 4 AND x.ledger_offset <= watermark()
-), 0)::bigint AS ended
-FROM (
-    SELECT unnest(@contract_ids::text[]) AS contract_id, unnest(@synchronizer_refs::integer[]) AS synchronizer_ref,
-        generate_series(1, cardinality(@contract_ids::text[])) AS number
-) q
-ORDER BY q.number;
-
--- name: SnapshotReadAgain :exec
-UPDATE snapshots_both s SET scope = @scope::text, entries = @entries::bigint, pruned = NULL, mixed = NULL,
-    digest = changed_digest(s, jsonb_build_object('scope', @scope::text, 'entries', @entries::bigint, 'pruned', NULL::boolean, 'mixed', NULL::boolean))
-WHERE s.snapshot_offset = @snapshot_offset;
-
--- name: CarriedUnknownForgetFrom :exec
--- Removes the entries of unknown kinds of the snapshot at an offset from a place on. Pruning leaves the places of entries as they were, so
--- one that is read again may have another one.
-DELETE FROM carried_unknown_elements u WHERE u.ledger_offset = @at::bigint AND u.ordinal >= @from_ordinal::bigint;
 
 -- name: CoverageElsewhere :many
 -- What is stored in another scope than the one in force: ranges, and all that is carried. Where the snapshot itself is compared, in its
@@ -191,5 +119,4 @@ WHERE c.stream = 'updates' AND c.scope <> f.changed_to
 UNION ALL
 SELECT -1, k.snapshot_offset
 FROM snapshots k JOIN floors f ON f.stream = 'updates'
-WHERE k.finished_at IS NOT NULL AND k.snapshot_offset IS DISTINCT FROM f.waiting_snapshot
-  AND (k.mixed OR k.scope <> f.changed_to AND k.snapshot_offset <> @at::bigint);
+WHERE k.finished_at IS NOT NULL AND (k.mixed OR k.scope <> f.changed_to AND k.snapshot_offset <> @at::bigint);

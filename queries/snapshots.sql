@@ -1,7 +1,7 @@
 -- name: SnapshotUnfinished :one
 -- The unfinished snapshot that indexing will begin with.
 SELECT s.* FROM snapshots s
-WHERE s.finished_at IS NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
+WHERE s.finished_at IS NULL;
 
 -- name: SnapshotStart :exec
 INSERT INTO snapshots_both (snapshot_offset, scope, token_kind, token, entries, started_at, is_copy, digest)
@@ -23,8 +23,7 @@ SELECT count(*) FROM moved WHERE NOT is_copy;
 
 -- name: SnapshotAtWatermark :one
 SELECT s.* FROM snapshots s
-WHERE s.finished_at IS NOT NULL AND s.snapshot_offset = (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates')
-  AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
+WHERE s.finished_at IS NOT NULL AND s.snapshot_offset = (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates');
 
 -- name: SnapshotsKeep :exec
 -- Removes all snapshots but one. Their rows are removed before.

@@ -1,8 +1,7 @@
 -- name: UpdateLast :one
--- The last update up to an offset, but none below the history floor: updates that are not stored may follow one that was filled in
--- there.
+-- The last update up to an offset.
 SELECT ledger_offset, coalesce(update_id, '')::text AS update_id FROM updates
-WHERE ledger_offset <= @up_to AND ledger_offset > coalesce((SELECT f.history_floor FROM floors f WHERE f.stream = 'updates'), 0)
+WHERE ledger_offset <= @up_to
 ORDER BY ledger_offset DESC LIMIT 1;
 
 -- name: UpdateRecordTime :one

@@ -43,7 +43,7 @@ ORDER BY v.from_exclusive LIMIT 1;
 -- name: VerificationUnsealed :one
 -- The first gap between the windows of a stream, from a floor on: where it begins, and where the next window begins (the greatest
 -- bigint: there is none). The search begins at the window that begins at known, if there is one, so the work does not grow with the
--- number of windows. But where filled history has lowered the floor it begins at the floor.
+-- number of windows.
 SELECT r.at::bigint AS from_exclusive,
     (SELECT coalesce(min(v.from_exclusive), 9223372036854775807) FROM verifications v
      WHERE v.stream = @stream AND v.from_exclusive >= r.at)::bigint AS next_window

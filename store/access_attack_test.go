@@ -448,7 +448,7 @@ func TestAttackByLocks(t *testing.T) {
 			require.Equal(t, "7000000", a.Watermark())
 			a.EndLock(RoleTransactions)
 			a.leadTransactions(a.store())
-			a.lead(a.store(), RoleBackfill)
+			a.lead(a.store(), RolePruning)
 			a.lead(a.store(), RoleRepair)
 			var still int
 			require.NoError(t, a.alice.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND mode = 'AccessShareLock'").Scan(&still))

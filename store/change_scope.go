@@ -17,8 +17,8 @@ import (
 )
 
 // CheckChange is CheckIdentity for a run that may change the scope: another scope is refused only if ChangeScope would
-// refuse it, or if what it adds could not be filled in because the participant is pruned up to an offset.
-func (s *Store) CheckChange(ctx context.Context, participantID string, scope ledger.Scope, pruned ledger.Offset) error {
+// refuse it.
+func (s *Store) CheckChange(ctx context.Context, participantID string, scope ledger.Scope) error {
 	in, ok, err := s.Scope(ctx)
 	if err != nil {
 		return err
@@ -29,25 +29,23 @@ func (s *Store) CheckChange(ctx context.Context, participantID string, scope led
 	if err := s.CheckIdentity(ctx, participantID, in); err != nil {
 		return err
 	}
-	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.refuseChange(ctx, tx, scope, pruned) })
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.refuseChange(ctx, tx, scope) })
 }
 
 // ChangeScope puts another scope in force: from the watermark on updates are written in it. What was stored before
-// stays as it is, covered in the scope in which it was read; as far as that lacks something, package audit's Refiller
-// makes it complete. What only the scope before showed ends at the watermark, and a contract that it ended before and
+// stays as it is, covered in the scope in which it was read; What only the scope before showed ends at the watermark, and a contract that it ended before and
 // shows again is active again. What was written ahead of the watermark is removed, and is read again. Answers to
-// look-ups are asked for again, because they depend on the parties, but contracts that were found stay where something
-// was taken away: they may not be found again.
+// look-ups are asked for again, because they depend on the parties, but contracts that were found stay: they may not be found again.
 //
 // changed is false if the scope is in force already, or nothing was started. It is called before anything is written in
-// a term. A scope of another form, and a database that can't be made complete for it, are *ledger.Problem.
+// a term. A scope of another form, and one that shows more than what is stored, are *ledger.Problem.
 func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (changed bool, err error) {
 	before, ok, err := l.store.Scope(ctx)
 	if err != nil || !ok || before.Hash() == scope.Hash() {
 		return false, err
 	}
 	err = l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		if err := l.store.refuseChange(ctx, tx, scope, 0); err != nil {
+		if err := l.store.refuseChange(ctx, tx, scope); err != nil {
 			return err
 		}
 		watermark, _, err := held.Watermark(ctx, l.store.db, tx)
@@ -61,7 +59,7 @@ func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (ch
 		if err := l.removeAfter(ctx, tx, watermark, &ResetReport{}); err != nil {
 			return err
 		}
-		if err := l.store.db.Queries.LookupsAgain(ctx, tx, len(scope.Lacks(before)) > 0); err != nil {
+		if err := l.store.db.Queries.LookupsAgain(ctx, tx); err != nil {
 			return fmt.Errorf("forget the answers to look-ups: %w", err)
 		}
 		err = l.store.db.Queries.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: scope.Hash(),
@@ -71,19 +69,6 @@ func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (ch
 		}
 		if err := writing.PutInForce(ctx, tx, scope.Hash()); err != nil {
 			return err
-		}
-		// Again, now that the floors are locked: filling in may have begun since the first check.
-		if err := l.store.refuseChange(ctx, tx, scope, 0); err != nil {
-			return err
-		}
-		earlier, err := l.store.EarlierWithin(ctx, tx)
-		if err != nil {
-			return err
-		}
-		if len(earlier) > 0 { // it is written again, and sealed then
-			if err := writing.Unseal(ctx, tx, findings.SealedUpdates, int64(earlier[0].From)); err != nil {
-				return err
-			}
 		}
 		if err := l.settleScope(ctx, tx, int64(watermark)); err != nil {
 			return err
@@ -102,14 +87,12 @@ func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (ch
 	return true, nil
 }
 
-// refuseChange refuses a scope of another form than what is covered, and a database that can't be made complete for the
-// scope.
-func (s *Store) refuseChange(ctx context.Context, tx pgx.Tx, scope ledger.Scope, pruned ledger.Offset) error {
+// refuseChange refuses a scope of another form than what is covered, and one that shows more.
+func (s *Store) refuseChange(ctx context.Context, tx pgx.Tx, scope ledger.Scope) error {
 	covered, err := s.db.Queries.ScopesCovered(ctx, tx, StreamUpdates)
 	if err != nil {
 		return fmt.Errorf("read which scopes are covered: %w", err)
 	}
-	more := false
 	for _, row := range covered {
 		stored, err := s.decodeScope(row.Scope, []byte(row.Definition))
 		if err != nil {
@@ -125,45 +108,17 @@ func (s *Store) refuseChange(ctx context.Context, tx pgx.Tx, scope ledger.Scope,
 					"nothing else; for another form index into a new database or pair of schemas (--tables-schema, --views-schema)",
 			}
 		}
-		more = more || len(stored.Lacks(scope)) > 0
+		if lacks := stored.Lacks(scope); len(lacks) > 0 {
+			return &ledger.Problem{
+				What: fmt.Sprintf("the scope can't be changed: database %s lacks what the new scope adds (%s), also what is active "+
+					"of it", s.Address(), strings.Join(lacks, ", ")),
+				Do: "build a database beside this one in the new scope, with `backfill` and `indexer run`",
+			}
+		}
 	}
-	return s.refuseUnsettled(ctx, tx, scope, more, pruned)
-}
-
-// refuseUnsettled refuses a change while history is being filled in below, and one to a scope that shows more than what
-// is covered where the participant does not have all of that any more.
-func (s *Store) refuseUnsettled(ctx context.Context, tx pgx.Tx, scope ledger.Scope, more bool,
-	pruned ledger.Offset) error {
 	extent, err := held.Read(ctx, s.db, tx)
 	if err != nil || !extent.Started {
 		return err
-	}
-	waiting, err := s.lowerSnapshot(ctx, tx)
-	if err != nil {
-		return err
-	}
-	below, err := held.Covered(ctx, s.db, tx, int64(extent.HistoryFloor))
-	if err != nil {
-		return err
-	}
-	if waiting != nil || len(below) > 0 || more && extent.HistoryFloor < extent.ProjectedFrom {
-		return &ledger.Problem{
-			What: fmt.Sprintf("the scope can't be changed: history is being filled in into database %s below offset %d, and "+
-				"what was active there is not known yet",
-				s.Address(), extent.ProjectedFrom),
-			Do: "run `backfill history` with the flags as they were, until it has reached the beginning of the ledger or, " +
-				"with --with-snapshot, a snapshot; or give that history up with `indexer prune`, and change the scope then",
-		}
-	}
-	if more && pruned > extent.HistoryFloor {
-		return &ledger.Problem{
-			What: fmt.Sprintf("the scope can't be changed: what is added would have to be read again from offset %d on, where "+
-				"database %s begins, and the participant is pruned up to %d",
-				extent.HistoryFloor, s.Address(), pruned),
-			Do: fmt.Sprintf("run `indexer prune --before %d --apply`, which removes what is older, and change the scope then; "+
-				"or read from a replica of the participant "+
-				"that still has it", pruned+1),
-		}
 	}
 	return s.refuseSnapshotOnly(ctx, tx, &extent, extent.Watermark, scope)
 }

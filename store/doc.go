@@ -12,7 +12,7 @@
 //   - After any error the outcome of a transaction is unknown: callers read the watermark, or the position,
 //     again, never assume.
 //
-// A writer takes a role, and has what only that role may do: UpdatesWriter, TransactionsWriter or BackfillWriter.
+// A writer takes a role, and has what only that role may do: UpdatesWriter, TransactionsWriter or PruningWriter.
 // Package audit compares, repairs and seals.
 //
 // Each room in internal has one subject, and the linter keeps it from using what is above it: tables (which tables

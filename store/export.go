@@ -86,7 +86,6 @@ const (
 	ChangePruned   = writing.Pruned
 	ChangeRedacted = writing.Redacted
 	ChangeRepaired = writing.Repaired
-	ChangeFilledIn = writing.FilledIn
 )
 
 // ExportSeal is a window that was compared with the ledger, with its digest.

@@ -12,7 +12,7 @@ import (
 
 // Leader is a role that this process holds, at one epoch. Its writes fail with ErrNotLeader once another process has
 // raised the epoch. It is safe for concurrent use. What only the role's holder may do is among the methods of the types
-// that have one: UpdatesWriter, TransactionsWriter and BackfillWriter.
+// that have one: UpdatesWriter, TransactionsWriter and PruningWriter.
 type Leader struct {
 	store *Store
 	term  *leadership.Term

@@ -32,7 +32,7 @@ func TestLeadershipIsOfOneAtATime(t *testing.T) {
 	require.Nil(t, l)
 	require.Equal(t, "1", d.Row("SELECT epoch FROM indexer.leadership WHERE role = 'updates'"), "one who did not get the role raised the epoch")
 
-	history := d.leadBackfill(other) // a role of its own, beside the other
+	history := d.leadPruning(other) // a role of its own, beside the other
 	require.NoError(t, first.Start(t.Context(), "", storetest.Scope, 0, true))
 
 	first.Close()
@@ -239,11 +239,11 @@ func TestLeadershipSuccessorEndsOlderSessions(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	ctx := t.Context()
-	history := d.leadBackfill(d.store())
+	history := d.leadPruning(d.store())
 	historyTx, err := history.term.Pool.Begin(ctx)
 	require.NoError(t, err)
 	defer pg.Rollback(ctx, historyTx)
-	_, err = history.store.db.Queries.LeadershipHold(ctx, historyTx, dbsqlc.LeadershipHoldParams{Role: string(RoleBackfill), Epoch: history.term.Epoch()})
+	_, err = history.store.db.Queries.LeadershipHold(ctx, historyTx, dbsqlc.LeadershipHoldParams{Role: string(RolePruning), Epoch: history.term.Epoch()})
 	require.NoError(t, err)
 
 	idle, err := l.term.Pool.Begin(ctx)

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -18,7 +16,6 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/storetest"
-	"ledgerindexer/store/internal/writing"
 )
 
 // queue lists what stands in the queue, whether or not the creation turns out to be known.
@@ -375,49 +372,6 @@ func TestLookupOutcomesAreOneTransaction(t *testing.T) {
 	storetest.RequireProblem(t, l.SaveLookups(t.Context(), outcomes), "refuses the rows")
 	require.Len(t, d.queue(), 3)
 	require.Empty(t, d.Rows("SELECT FROM ledger.looked_up_contracts"))
-}
-
-// A look-up that is answered while the process that brings the contract's creation waits for it leaves nothing behind:
-// neither where history is filled in, nor where a lower snapshot is shown.
-func TestAnAnswerBesideTheCreationIsForgotten(t *testing.T) {
-	t.Parallel()
-	for name, brings := range map[string]func(d *testDB, l *BackfillWriter) error{
-		"filled in": func(d *testDB, l *BackfillWriter) error {
-			return l.Fill(d.T.Context(), storetest.Scope, life(60, 100, 70, []string{"old"}, nil))
-		},
-		"carried": func(d *testDB, l *BackfillWriter) error { _, _, _, err := l.FillState(d.T.Context()); return err },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := newDatabase(t)
-			ctx := t.Context()
-			up := d.seeded()
-			require.NoError(t, up.Append(ctx, storetest.Scope, life(101, 110, 110, nil, []string{"old"})))
-			l := d.bringLower([]ledger.ContractEntry{storetest.ActiveEntry(20, 0, "old", "sync::1", 0)})
-			if name == "carried" {
-				require.NoError(t, l.Fill(ctx, storetest.Scope, life(40, 100, 60, nil, []string{"old"})))
-				at, _, _, err := l.FillState(ctx)
-				require.NoError(t, err)
-				require.EqualValues(t, 100, at, "the next step shows the snapshot")
-			}
-			require.Equal(t, []string{"old"}, wantedLookups(t, up))
-			answer := &ledger.Lookup{ContractID: "old", At: time.Now(), Status: ledger.LookupFound, Contract: &ledger.Contract{
-				ContractID: "old", TemplateID: storetest.Template, PackageName: "asset", Argument: ledger.JSON(`"\u0000"`), CreatedAt: storetest.Time("2025-01-01T00:00:00Z"),
-			}}
-			wanted := names.NewWanted()
-			wanted.Template(storetest.Template, "asset", nil)
-			require.NoError(t, up.term.Resolve(ctx, wanted))
-			brought := make(chan error, 1)
-			require.NoError(t, up.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-				_, err := writing.SaveLookup(ctx, tx, wanted, answer)
-				go func() { brought <- brings(d, l) }()
-				d.WaitForLock("%DELETE FROM lookups%")
-				return err
-			}))
-			require.NoError(t, <-brought)
-			require.Empty(t, d.Rows("SELECT contract_id FROM indexer.lookups"))
-		})
-	}
 }
 
 func TestLookupsOfStrangeValues(t *testing.T) {

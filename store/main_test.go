@@ -58,9 +58,9 @@ func (d *testDB) leadTransactions(s *Store) *TransactionsWriter {
 	return leads(d, s.LeadTransactions)
 }
 
-func (d *testDB) leadBackfill(s *Store) *BackfillWriter {
+func (d *testDB) leadPruning(s *Store) *PruningWriter {
 	d.T.Helper()
-	return leads(d, s.LeadBackfill)
+	return leads(d, s.LeadPruning)
 }
 
 func leads[W interface{ Close() }](d *testDB, take func(context.Context) (W, bool, error)) W {

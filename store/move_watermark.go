@@ -64,7 +64,7 @@ func (l *UpdatesWriter) projectNext(ctx context.Context, scope ledger.Scope, fro
 		if recordTime, err = l.store.recordTime(ctx, tx, reach); err != nil {
 			return err
 		}
-		return l.mergeCoverage(ctx, tx, scope, from, reach) // last, as filling in history does: it may wait for that
+		return l.mergeCoverage(ctx, tx, scope, from, reach)
 	})
 	if err != nil {
 		return 0, err

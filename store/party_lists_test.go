@@ -104,7 +104,7 @@ func TestPartyListsAreNumberedOnce(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	s := d.store()
-	leaders := []*Leader{d.lead(s, RoleUpdates), d.lead(s, RoleBackfill), d.lead(d.store(), RoleRepair)}
+	leaders := []*Leader{d.lead(s, RoleUpdates), d.lead(s, RolePruning), d.lead(d.store(), RoleRepair)}
 	var mu sync.Mutex
 	all, numbers := names.NewWanted(), map[string]int32{}
 	var group errgroup.Group

@@ -36,22 +36,22 @@ const (
 // sides of the floor is replaced by a copy of the rows that stay. They are copied up to the watermark beforehand, so
 // that little is left to be copied in the last part, which drops the old partitions.
 //
-// The role of the backfill keeps others from filling in history, and from pruning, meanwhile. Where nothing is stored
+// Its role keeps others from pruning meanwhile. Where nothing is stored
 // up to the offset nothing happens. Errors: what PlanPrune refuses, a *ledger.Problem where other transactions don't
 // let go of the tables, ErrNotLeader, or the database's.
-func (l *BackfillWriter) Prune(ctx context.Context, floor ledger.Offset) error {
+func (l *PruningWriter) Prune(ctx context.Context, floor ledger.Offset) error {
 	return l.prune(ctx, floor, nil)
 }
 
 // PruneExported is Prune of what files hold that end at another offset, to. change is the number of the newest change
 // (ledger.rewrites) when that was planned. If something that the files have has changed since, the files may be gone:
 // nothing is pruned, and the error is a *ledger.Problem.
-func (l *BackfillWriter) PruneExported(ctx context.Context, floor, to ledger.Offset, change int64) error {
+func (l *PruningWriter) PruneExported(ctx context.Context, floor, to ledger.Offset, change int64) error {
 	return l.prune(ctx, floor,
 		func(ctx context.Context, tx pgx.Tx) error { return l.refuseRewritten(ctx, tx, to, change) })
 }
 
-func (l *BackfillWriter) prune(ctx context.Context, floor ledger.Offset, refuse func(context.Context,
+func (l *PruningWriter) prune(ctx context.Context, floor ledger.Offset, refuse func(context.Context,
 	pgx.Tx) error) error {
 	var pruned bool
 	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
@@ -63,7 +63,7 @@ func (l *BackfillWriter) prune(ctx context.Context, floor ledger.Offset, refuse 
 		if err != nil {
 			return err
 		}
-		if err := l.store.refusePrune(ctx, tx, &extent, floor); err != nil || floor <= extent.HistoryFloor {
+		if err := l.store.refusePrune(ctx, &extent, floor); err != nil || floor <= extent.HistoryFloor {
 			return err
 		}
 		p := pruning{leader: l, tx: tx, floor: int64(floor), from: int64(extent.HistoryFloor),
@@ -82,7 +82,7 @@ func (l *BackfillWriter) prune(ctx context.Context, floor ledger.Offset, refuse 
 
 // forgetStatistics takes the values of what was pruned out of the planner's statistics. What was pruned stays so if
 // that fails.
-func (l *BackfillWriter) forgetStatistics(ctx context.Context) {
+func (l *PruningWriter) forgetStatistics(ctx context.Context) {
 	var names []string
 	for _, table := range tables.All() {
 		if table.Pruned || table.Family == tables.Snapshot {
@@ -97,7 +97,7 @@ func (l *BackfillWriter) forgetStatistics(ctx context.Context) {
 
 // pruning is a running Prune.
 type pruning struct {
-	leader *BackfillWriter
+	leader *PruningWriter
 	tx     pgx.Tx
 	from   int64 // the history floor before
 	floor  int64
@@ -120,9 +120,6 @@ func (p *pruning) run(ctx context.Context) error {
 	}
 	if err := p.findPartitions(ctx); err != nil {
 		return err
-	}
-	if _, err := p.leader.dropWaiting(ctx, p.tx); err != nil {
-		return fmt.Errorf("remove the snapshot that was to lower the state floor: %w", err)
 	}
 	carrying := carrying{db: p.leader.store.db, tx: p.tx, from: p.from, floor: p.floor}
 	if err := carrying.run(ctx); err != nil {
@@ -247,7 +244,7 @@ func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 
 // refuseRewritten ends pruning if something changed after the change with a number: then files may not hold what would
 // be removed.
-func (l *BackfillWriter) refuseRewritten(ctx context.Context, tx pgx.Tx, upTo ledger.Offset, change int64) error {
+func (l *PruningWriter) refuseRewritten(ctx context.Context, tx pgx.Tx, upTo ledger.Offset, change int64) error {
 	rewritten, err := l.store.db.Queries.PruneRewritten(ctx, tx, dbsqlc.PruneRewrittenParams{Newest: change,
 		UpTo: int64(upTo)})
 	if err != nil {

@@ -32,31 +32,18 @@ type carried struct {
 }
 
 // The reassignments of which one half lies after the history floor, $2, up to the new one, and the other half does not.
-// Where history was filled in below the state floor there are no lifetimes: the last creation there was on the source
-// is taken.
 var carriedReassignments = carried{
 	table: "carried_reassignments",
 	more: [][2]string{
 		{"workflow_id", "(SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = f.ledger_offset)"},
-		{"created_offset", "coalesce(l.activated_offset, c.ledger_offset, f.ledger_offset)"},
-		{"created_node_id", "coalesce(l.activated_node_id, c.node_id, f.node_id)"},
+		{"created_offset", "coalesce(l.activated_offset, f.ledger_offset)"},
+		{"created_node_id", "coalesce(l.activated_node_id, f.node_id)"},
 	},
 	rows: `reassignments f
 LEFT JOIN lifetimes l ON f.kind = 'unassigned' AND l.deactivated_offset = f.ledger_offset AND l.contract_id = f.contract_id
     AND l.synchronizer_ref = f.source_ref
-LEFT JOIN LATERAL (
-    SELECT x.ledger_offset, x.node_id FROM (
-        SELECT k.ledger_offset, k.node_id, k.contract_id, k.synchronizer_ref FROM created k
-        UNION ALL
-        SELECT k.ledger_offset, k.node_id, k.contract_id, k.synchronizer_ref FROM carried_created k
-    ) x
-    WHERE f.kind = 'unassigned' AND l.activated_offset IS NULL
-      AND f.ledger_offset <= (SELECT s.state_floor FROM floors s WHERE s.stream = 'updates')
-      AND x.contract_id = f.contract_id AND x.ledger_offset <= f.ledger_offset AND coalesce(x.synchronizer_ref, f.source_ref) = f.source_ref
-    ORDER BY x.ledger_offset DESC, x.node_id DESC LIMIT 1
-) c ON true
 WHERE f.ledger_offset > $2::bigint AND f.ledger_offset <= $1::bigint
-  AND (f.kind = 'assigned' OR l.activated_offset IS NOT NULL OR c.ledger_offset IS NOT NULL)
+  AND (f.kind = 'assigned' OR l.activated_offset IS NOT NULL)
   AND NOT EXISTS (
       SELECT FROM reassignments o
       WHERE o.contract_id = f.contract_id AND o.reassignment_id = f.reassignment_id AND o.kind <> f.kind AND o.ledger_offset <= $1)

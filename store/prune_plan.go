@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
@@ -74,44 +73,42 @@ func (s *Store) PlanPrune(ctx context.Context, before PruneBefore) (plan PrunePl
 		if err != nil {
 			return err
 		}
-		var until time.Time
-		if plan.Floor, until, err = s.pruneFloor(ctx, tx, &extent, before); err != nil {
+		if plan.Floor, err = s.pruneFloor(ctx, tx, &extent, before); err != nil {
 			return err
 		}
 		plan.From = extent.HistoryFloor
-		if err := s.refusePrune(ctx, tx, &extent, plan.Floor); err != nil {
+		if err := s.refusePrune(ctx, &extent, plan.Floor); err != nil {
 			return err
 		}
 		if plan.Empty() {
-			return s.refusePruneBelow(ctx, tx, &extent, plan.Floor, until)
+			return nil
 		}
 		return s.planPrune(ctx, tx, &plan)
 	})
 	return plan, err
 }
 
-// pruneFloor returns the last offset that is removed, and the time before which everything removed was recorded; zero:
-// an offset was given.
+// pruneFloor returns the last offset that is removed.
 func (s *Store) pruneFloor(ctx context.Context, tx pgx.Tx, extent *Extent,
-	before PruneBefore) (floor ledger.Offset, until time.Time, err error) {
+	before PruneBefore) (floor ledger.Offset, err error) {
 	if before.Offset != nil || !extent.Started {
 		if before.Offset == nil {
-			return 0, until, nil
+			return 0, nil
 		}
-		return *before.Offset - 1, until, nil
+		return *before.Offset - 1, nil
 	}
 	newest, err := s.recordTime(ctx, tx, extent.Watermark)
 	if err != nil {
-		return 0, until, err
+		return 0, err
 	}
 	var now time.Time
 	if err := tx.QueryRow(ctx, "SELECT now()").Scan(&now); err != nil {
-		return 0, until, fmt.Errorf("read the database's clock: %w", err)
+		return 0, fmt.Errorf("read the database's clock: %w", err)
 	}
-	until = before.Time
+	until := before.Time
 	if until.IsZero() {
 		if newest.IsZero() {
-			return extent.HistoryFloor, until, nil
+			return extent.HistoryFloor, nil
 		}
 		if now.Before(newest) {
 			newest = now
@@ -127,25 +124,19 @@ func (s *Store) pruneFloor(ctx context.Context, tx pgx.Tx, extent *Extent,
 		return tx.QueryRow(ctx, "SELECT offset_at($1::timestamptz - interval '1 microsecond')", until).Scan(&floor)
 	})
 	if pg.HasCode(err, pg.InvalidParameterValue) { // the first update that is stored is later
-		return extent.HistoryFloor, until, nil
+		return extent.HistoryFloor, nil
 	}
 	if err != nil {
-		return 0, until, fmt.Errorf("look for the last update before %s: %w", until.UTC().Format(time.RFC3339), err)
+		return 0, fmt.Errorf("look for the last update before %s: %w", until.UTC().Format(time.RFC3339), err)
 	}
-	return floor, until, nil
+	return floor, nil
 }
 
-func (s *Store) refusePrune(ctx context.Context, tx pgx.Tx, extent *Extent, floor ledger.Offset) error {
+func (s *Store) refusePrune(ctx context.Context, extent *Extent, floor ledger.Offset) error {
 	address, by := s.Address(), s.db.Config.Commands
 	switch {
 	case !extent.Started:
 		return s.NothingIndexed(ctx, "prune")
-	case extent.Incomplete:
-		return &ledger.Problem{
-			What: fmt.Sprintf("the scope of database %s was changed, and not everything was read in the new scope yet: what "+
-				"is active is not known in full, and so what has to stay", address),
-			Do: fmt.Sprintf("run `%s history`, and prune when it is done", by.Backfill),
-		}
 	case floor >= extent.Watermark:
 		return &ledger.Problem{
 			What: fmt.Sprintf("database %s holds the ledger up to offset %d: nothing would be left after pruning everything "+
@@ -156,57 +147,10 @@ func (s *Store) refusePrune(ctx context.Context, tx pgx.Tx, extent *Extent, floo
 		return &ledger.Problem{
 			What: fmt.Sprintf("indexing into database %s began at offset %d without a snapshot: it is not known what is "+
 				"active, and so what has to stay", address, extent.HistoryFloor),
-			Do: fmt.Sprintf("run `%s history`, to the beginning of the ledger or with --with-snapshot; then what was active is known", by.Backfill),
-		}
-	case floor > extent.HistoryFloor && floor < *extent.StateFloor:
-		return &ledger.Problem{
-			What: fmt.Sprintf("what was active is known from offset %d on in database %s, and not at offset %d, up to which "+
-				"history was filled in without a snapshot",
-				*extent.StateFloor, address, floor),
-			Do: fmt.Sprintf("give --before an offset of more than %d, or run `%s history --with-snapshot` first",
-				*extent.StateFloor, by.Backfill),
-		}
-	}
-	if floor <= extent.HistoryFloor {
-		return nil
-	}
-	undecided, err := s.db.Queries.PruneUndecided(ctx, tx, int64(extent.HistoryFloor))
-	if err != nil {
-		return fmt.Errorf("look for reassignments that are incomplete below offset %d: %w", extent.HistoryFloor, err)
-	}
-	if len(undecided) > 0 {
-		r := &undecided[0]
-		return &ledger.Problem{
-			What: fmt.Sprintf("contract %s was reassigned at offset %d, and history was filled in there, but not yet from "+
-				"there to offset %d: whether it has arrived is not known, and so whether it has to stay",
-				r.ContractID, r.LedgerOffset, extent.HistoryFloor),
-			Do: fmt.Sprintf("run `%s history`, and prune when it is done", by.Backfill),
+			Do: fmt.Sprintf("index into a new database that begins with a snapshot (`%s`)", by.Backfill),
 		}
 	}
 	return nil
-}
-
-// refusePruneBelow refuses to prune only a part of history that was filled in below the history floor and does not
-// reach up to it yet.
-func (s *Store) refusePruneBelow(ctx context.Context, tx pgx.Tx, extent *Extent, floor ledger.Offset,
-	until time.Time) error {
-	within := dbsqlc.PruneBelowParams{Floor: int64(min(floor, extent.HistoryFloor)), Until: pgtype.Timestamptz{Time: until,
-		Valid: !until.IsZero()}}
-	below, err := s.db.Queries.PruneBelow(ctx, tx, within)
-	if err != nil {
-		return fmt.Errorf("look for history that was filled in below offset %d: %w", extent.HistoryFloor, err)
-	}
-	if len(below) == 0 {
-		return nil
-	}
-	return &ledger.Problem{
-		What: fmt.Sprintf("history is being filled in in database %s: what is stored from offset %d on does not reach up "+
-			"to offset %d yet, and can't be pruned without what is above it",
-			s.Address(), below[0], extent.HistoryFloor),
-		Do: fmt.Sprintf("run `%s history` until it is done, and prune then; or give --before an offset of more than %d, "+
-			"and it goes too",
-			s.db.Config.Commands.Backfill, max(extent.HistoryFloor+1, *extent.StateFloor)),
-	}
 }
 
 // planPrune counts rows. For partitions that are dropped it takes the planner's estimate, if there is one.
@@ -280,7 +224,7 @@ func (s *Store) OffsetBefore(ctx context.Context, before PruneBefore) (at ledger
 		if err != nil {
 			return err
 		}
-		at, _, err = s.pruneFloor(ctx, tx, &extent, before)
+		at, err = s.pruneFloor(ctx, tx, &extent, before)
 		return err
 	})
 	return at, err

@@ -30,7 +30,7 @@ func (d *depths) whole(t *testing.T) (*testDB, *UpdatesWriter) {
 // prune prunes with a leader of its own.
 func (d *testDB) prune(floor ledger.Offset) {
 	d.T.Helper()
-	l := d.leadBackfill(d.store())
+	l := d.leadPruning(d.store())
 	require.NoError(d.T, l.Prune(d.T.Context(), floor))
 	l.Close()
 }
@@ -58,7 +58,6 @@ func TestAPrunedDatabaseIsAsBegunAtTheFloor(t *testing.T) {
 				d.prune(at)
 				require.Equal(t, fmt.Sprint(at, " ", at), d.Floors())
 				require.Empty(t, d.differences(up.store))
-				d.requireNothingWaits()
 				d.requireCarried(up.store, at, w.snapshots[n])
 				for offset := at; offset <= ledger.Offset(w.ledger.End()); offset++ {
 					require.Equal(t, w.active(offset), d.activeAt(offset), "at offset %d", offset)
@@ -123,7 +122,7 @@ func TestPruningLeavesNoTableOut(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	for _, table := range tables.All() {
-		if table.Family == tables.Snapshot || table.Family == tables.Waiting || table.Family == tables.Records || table.Name == "fill_active" || table.Name == "active_contracts" {
+		if table.Family == tables.Snapshot || table.Family == tables.Records || table.Name == "active_contracts" {
 			require.False(t, table.Pruned, table.Name)
 			continue
 		}
@@ -143,7 +142,7 @@ func TestWhatIsNotPruned(t *testing.T) {
 		require.ErrorAs(t, err, &problem)
 		require.ErrorContains(t, err, what)
 		if before.Offset != nil {
-			l := d.leadBackfill(s)
+			l := d.leadPruning(s)
 			defer l.Close()
 			require.ErrorContains(t, l.Prune(t.Context(), *before.Offset-1), what)
 		}
@@ -163,10 +162,6 @@ func TestWhatIsNotPruned(t *testing.T) {
 	}
 	d.prune(60)
 	require.Equal(t, "100 100", d.Floors(), "nothing lies below")
-	l := d.leadBackfill(s)
-	require.NoError(t, l.Fill(t.Context(), storetest.Scope, []ledger.Page{{From: 40, To: 100, Updates: []ledger.Update{storetest.NewUpdate(50, "sync::1")}}}))
-	l.Close()
-	refused(d, s, offset(61), "what was active is known from offset 100 on")
 
 	unknown := newDatabase(t)
 	up := unknown.leadUpdates(unknown.store())
@@ -232,7 +227,7 @@ func TestReadersAndTheLeaderGoOnWhileOneIsPruned(t *testing.T) {
 	var floor int64
 	require.NoError(t, tx.QueryRow(t.Context(), "SELECT ledger.oldest_offset()").Scan(&floor), "it has read nothing else yet")
 	pruned := make(chan error, 1)
-	l := d.leadBackfill(d.store())
+	l := d.leadPruning(d.store())
 	go func() { pruned <- l.Prune(t.Context(), w.at[0]) }()
 	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.floors'::regclass)`)
 	require.Equal(t, before, read())
@@ -274,7 +269,7 @@ func TestAFollowerMissesNothingThatIsCopied(t *testing.T) {
 	_, err = tx.Exec(t.Context(), "SELECT ledger.latest_offset(), (SELECT max(rewrite) FROM ledger.rewrites)")
 	require.NoError(t, err)
 	pruned := make(chan error, 1)
-	l := d.leadBackfill(d.store())
+	l := d.leadPruning(d.store())
 	go func() { pruned <- l.Prune(t.Context(), 3) }()
 	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.checkpoints'::regclass)
 		OR EXISTS (SELECT FROM pg_class WHERE relname = 'updates_p4')`)
@@ -343,7 +338,7 @@ func pruneBeside(t *testing.T, why string, do func(d *testDB, up *UpdatesWriter)
 	_, err = tx.Exec(t.Context(), "SELECT ledger.oldest_offset()")
 	require.NoError(t, err)
 	pruned := make(chan error, 1)
-	l := d.leadBackfill(d.store())
+	l := d.leadPruning(d.store())
 	go func() { pruned <- l.Prune(t.Context(), 3) }()
 	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.floors'::regclass)`)
 	do(d, up)
@@ -367,14 +362,14 @@ func TestPruningThatEndsEarly(t *testing.T) {
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), "SELECT FROM ledger.updates")
 	require.NoError(t, err)
-	for _, end := range []func(l *BackfillWriter, cancel func()){
-		func(_ *BackfillWriter, cancel func()) { cancel() },
-		func(*BackfillWriter, func()) {
-			d.Exec("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name LIKE 'ledgerindexer backfill epoch %' AND datname = current_database()")
+	for _, end := range []func(l *PruningWriter, cancel func()){
+		func(_ *PruningWriter, cancel func()) { cancel() },
+		func(*PruningWriter, func()) {
+			d.Exec("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name LIKE 'ledgerindexer pruning epoch %' AND datname = current_database()")
 		},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		l := d.leadBackfill(d.store())
+		l := d.leadPruning(d.store())
 		pruned := make(chan error, 1)
 		go func() { pruned <- l.Prune(ctx, w.at[1]) }()
 		d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.checkpoints'::regclass)`)
@@ -457,62 +452,12 @@ func TestWhatLosesItsCreationIsLookedUp(t *testing.T) {
 	require.Empty(t, d.differences(l.store))
 }
 
-// A contract that left its synchronizer in history that was filled in, below where it is known what was active, and has
-// not arrived, is carried as from a snapshot.
-func TestWhatLeftInFilledHistoryIsCarried(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t)
-	up := d.seeded(storetest.UnassignedEntry(80, 20, "old", "sync::1", "sync::2"), storetest.UnassignedEntry(81, 70, "new", "sync::1", "sync::2"))
-	d.append(up, 101, storetest.NewUpdate(110, "sync::1"))
-	created, left, also := storetest.NewUpdate(70, "sync::1"), storetest.NewUpdate(80, "sync::1"), storetest.NewUpdate(81, "sync::1")
-	created.Created = []ledger.CreatedEvent{storetest.Creation(0, "new")}
-	storetest.Unassign(&left, 0, "old", "sync::1", "sync::2", 1)
-	storetest.Unassign(&also, 0, "new", "sync::1", "sync::2", 1)
-	l := d.leadBackfill(d.store())
-	require.NoError(t, l.Fill(t.Context(), storetest.Scope, []ledger.Page{{From: 50, To: 100, Updates: []ledger.Update{created, left, also}}}))
-	l.Close()
-	require.Empty(t, d.Rows("SELECT FROM indexer.carried_reassignments"))
-	d.prune(105)
-	require.Equal(t, []string{"80 0 105 old 20", "81 0 105 new 70"},
-		d.Rows("SELECT ledger_offset, node_id, snapshot_offset, contract_id, created_offset FROM indexer.carried_reassignments ORDER BY 1"))
-	require.Equal(t, []string{"20 old", "70 new"}, d.Rows("SELECT ledger_offset, contract_id FROM indexer.carried_created WHERE reassignment_counter IS NULL ORDER BY 1"))
-	require.Empty(t, d.differences(up.store))
-}
-
-// While history is not filled in up to there, it is not known whether it has arrived.
-func TestWhatLeftBelowAHoleIsNotPruned(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t)
-	up := d.seeded(storetest.UnassignedEntry(80, 20, "old", "sync::1", "sync::2"))
-	d.append(up, 101, storetest.NewUpdate(110, "sync::1"))
-	left := storetest.NewUpdate(80, "sync::1")
-	storetest.Unassign(&left, 0, "old", "sync::1", "sync::2", 1)
-	l := d.leadBackfill(d.store())
-	require.NoError(t, l.Fill(t.Context(), storetest.Scope, []ledger.Page{{From: 50, To: 90, Updates: []ledger.Update{left}}}))
-	for _, refuse := range []func() error{
-		func() error { return l.Prune(t.Context(), 105) },
-		func() error {
-			_, err := up.store.PlanPrune(t.Context(), PruneBefore{Offset: storetest.Ptr(ledger.Offset(106))})
-			return err
-		},
-	} {
-		err := refuse()
-		var problem *ledger.Problem
-		require.ErrorAs(t, err, &problem)
-		require.ErrorContains(t, err, "contract old was reassigned at offset 80")
-	}
-	require.NoError(t, l.Fill(t.Context(), storetest.Scope, []ledger.Page{{From: 90, To: 100}}))
-	l.Close()
-	d.prune(105)
-	require.Equal(t, []string{"80 old 20"}, d.Rows("SELECT ledger_offset, contract_id, created_offset FROM indexer.carried_reassignments"))
-}
-
 // What was compared with files is not pruned where something of it changed after that.
 func TestWhatChangedAfterItWasComparedIsNotPruned(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	d.append(d.seeded(), 101, storetest.NewUpdate(110, "sync::1"), storetest.NewUpdate(120, "sync::1"))
-	l := d.leadBackfill(d.store())
+	l := d.leadPruning(d.store())
 	defer l.Close()
 	d.Exec("INSERT INTO indexer.rewrites (rewrite, stream, from_exclusive, to_inclusive, reason) VALUES (3, 'updates', 105, 106, 'repaired'), (4, 'updates', 110, 111, 'repaired')")
 	for _, compared := range []ledger.Offset{110, 111} { // or in a range of which a part stays: an export may have removed all of its files
@@ -556,7 +501,7 @@ func TestAnswersToLookUpsStay(t *testing.T) {
 	_, err = tx.Exec(t.Context(), "SELECT ledger.oldest_offset()")
 	require.NoError(t, err)
 	pruned := make(chan error, 1)
-	b := d.leadBackfill(d.store())
+	b := d.leadPruning(d.store())
 	go func() { pruned <- b.Prune(t.Context(), 7) }()
 	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.floors'::regclass)`)
 	d.append(l, 8, exercise(9, 2, "used")) // the leader does not wait for whoever prunes
@@ -603,10 +548,6 @@ func TestWhatIsPrunedMeanwhileIsNotCompared(t *testing.T) {
 	require.Empty(t, compare(0, 3, updates[0]))
 	require.Empty(t, compare(0, 8, updates...))
 	require.NotEmpty(t, compare(0, 8, updates[0], updates[1]), "what is left is compared")
-	back := d.leadBackfill(l.store)
-	require.NoError(t, back.Fill(t.Context(), storetest.Scope, []ledger.Page{{From: 0, To: 3, Updates: updates[:1]}}))
-	require.Empty(t, compare(0, 3, updates[0]))
-	require.NotEmpty(t, compare(0, 3), "what was filled in again is compared")
 }
 
 // Whoever begins to read while the floors are moved waits, and sees everything as it is then: its snapshot is not older
@@ -626,7 +567,7 @@ func TestWhoBeginsWhileOneIsPrunedSeesWhatIsLeft(t *testing.T) {
 	END $$`)
 	d.Exec("CREATE TRIGGER waits BEFORE UPDATE ON indexer.floors FOR EACH ROW EXECUTE FUNCTION wait()")
 	pruned := make(chan error, 1)
-	back := d.leadBackfill(d.store())
+	back := d.leadPruning(d.store())
 	go func() { pruned <- back.Prune(t.Context(), 4) }()
 	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND k.granted AND k.relation = 'indexer.floors'::regclass)`)
 	var found []findings.Difference

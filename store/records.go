@@ -199,26 +199,6 @@ func (l *UpdatesWriter) recordsRemoved(ctx context.Context, tx pgx.Tx, at ledger
 	return writing.NoteRewrite(ctx, tx, findings.SealedTransactions, left, last, reason)
 }
 
-// deriveFilled has the records derived again, after updates were filled in below those that they follow from.
-func (l *UpdatesWriter) deriveFilled(ctx context.Context, tx pgx.Tx) error {
-	extent, err := held.Read(ctx, l.store.db, tx)
-	if err != nil {
-		return err
-	}
-	d, err := held.ReadDerived(ctx, l.store.db, tx, &extent)
-	if err != nil || !d.Any {
-		return err
-	}
-	left := int64(0)
-	if extent.PrunedTo > 0 {
-		left, err = held.RecordsUpTo(ctx, l.store.db, tx, d.At, extent.PrunedTo)
-	}
-	if err != nil {
-		return err
-	}
-	return l.RemoveRecords(ctx, tx, d.At, left, 0, writing.FilledIn)
-}
-
 // DerivedTo returns up to which offset the records are derived that follow from a network's updates; ok is false where
 // none are, or where they have to be derived again.
 func (s *Store) DerivedTo(ctx context.Context) (to ledger.Offset, ok bool, err error) {

@@ -64,7 +64,7 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 		if err = l.removeAfter(ctx, tx, to, &report); err != nil {
 			return err
 		}
-		if err := l.wantLookups(ctx, tx, int64(extent.ProjectedFrom), int64(to)); err != nil {
+		if err := l.wantLookups(ctx, tx, int64(extent.HistoryFloor), int64(to)); err != nil {
 			return err
 		}
 		err = l.store.db.Queries.CheckpointSet(ctx, tx, dbsqlc.CheckpointSetParams{Stream: StreamUpdates,
@@ -158,21 +158,11 @@ func (s *Store) refuseReset(ctx context.Context, extent *Extent, to ledger.Offse
 				"run `%s --at-offset %d` to seed it from a snapshot there, or `%s` to read it from its beginning",
 				extent.HistoryFloor, by.Backfill, to, by.Run),
 		}
-	case to < extent.ProjectedFrom:
-		return &ledger.Problem{
-			What: fmt.Sprintf("database %s can't go back to offset %d: history was filled in there, and what was active is "+
-				"known from offset %d on",
-				address, to, extent.ProjectedFrom),
-			Do: fmt.Sprintf("choose an offset of at least %d, or fill in history to the beginning of the ledger first (`%s "+
-				"history`), "+
-				"or from there on with a snapshot (`%[2]s history --from %d --with-snapshot`)", extent.ProjectedFrom, by.Backfill,
-				to),
-		}
 	case to > extent.Watermark:
 		return &ledger.Problem{
 			What: fmt.Sprintf("database %s holds nothing after offset %d, and so nothing to remove after offset %d", address,
 				extent.Watermark, to),
-			Do: fmt.Sprintf("choose an offset from %d up to %d", extent.ProjectedFrom, extent.Watermark),
+			Do: fmt.Sprintf("choose an offset from %d up to %d", extent.HistoryFloor, extent.Watermark),
 		}
 	}
 	return nil
@@ -182,10 +172,6 @@ func (s *Store) refuseReset(ctx context.Context, extent *Extent, to ledger.Offse
 // whose lifetime began by then are active again. It adds no look-ups for the events up to the offset, and counts in the
 // report.
 func (l *UpdatesWriter) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Offset, report *ResetReport) error {
-	// First: the backfill holds their place while it computes them.
-	if err := writing.ForgetLifetimes(ctx, tx, int64(to)); err != nil {
-		return err
-	}
 	extent, err := held.Read(ctx, l.store.db, tx)
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
 
@@ -27,29 +26,18 @@ func TestReadersLearnWhatChangedBehindThem(t *testing.T) {
 	require.NoError(t, up.Append(ctx, storetest.Scope, storetest.OneCreation(101, 110)))
 	require.Empty(t, d.rewrites(), "what is new is no change")
 
-	l := d.leadBackfill(d.store())
-	require.NoError(t, l.Fill(ctx, storetest.Scope, life(60, 100, 80, []string{"filled"}, []string{"filled"})))
-	require.Equal(t, []string{"updates 60 100 filled in"}, d.rewrites())
-	known := d.Row("SELECT max(rewrite) FROM ledger.rewrites")
-	require.NoError(t, l.Fill(ctx, storetest.Scope, []ledger.Page{{From: 40, To: 60}}))
-	require.Equal(t, []string{"updates 40 100 filled in"}, d.rewrites(), "it continues")
-	require.Equal(t, "1", d.Row("SELECT count(*) FROM ledger.rewrites WHERE rewrite > $1", known), "who knew of the first part learns of the rest")
-	require.NoError(t, l.Fill(ctx, storetest.Scope, life(0, 40, 2, []string{"old"}, nil)))
-	d.fillState(l)
-	require.Equal(t, []string{"updates 0 100 filled in", "snapshot 0 100 filled in"}, d.rewrites())
-
 	repairer, ok, err := Audit.LeadRepair(ctx, up.store)
 	require.NoError(t, err)
 	require.True(t, ok)
 	defer repairer.Close()
 	d.Exec("DELETE FROM indexer.created WHERE ledger_offset = 110")
 	require.NoError(t, repairer.RepairUpdates(ctx, storetest.Scope, storetest.OneCreation(101, 110)[0]))
-	require.Equal(t, "updates 101 110 repaired", d.rewrites()[2])
+	require.Equal(t, "updates 101 110 repaired", d.rewrites()[0])
 	require.NoError(t, repairer.RepairDerived(ctx, nil))
-	require.Equal(t, "updates 0 110 repaired", d.rewrites()[2])
+	require.Equal(t, "updates 0 110 repaired", d.rewrites()[0])
 	require.NoError(t, repairer.RepairCopies(ctx))
-	require.Len(t, d.rewrites(), 3, "nothing was damaged")
-	known = d.Row("SELECT max(rewrite) FROM ledger.rewrites")
+	require.Len(t, d.rewrites(), 1, "nothing was damaged")
+	known := d.Row("SELECT max(rewrite) FROM ledger.rewrites")
 	d.Exec("DELETE FROM indexer.templates_copy")
 	require.NoError(t, repairer.RepairCopies(ctx))
 	require.Equal(t, []string{"updates 0 110 repaired"}, d.Rows("SELECT stream, from_exclusive, to_inclusive, reason FROM ledger.rewrites WHERE rewrite > $1", known))
@@ -58,7 +46,7 @@ func TestReadersLearnWhatChangedBehindThem(t *testing.T) {
 	up = d.leadUpdates(d.store())
 	_, err = up.Reset(ctx, 105)
 	require.NoError(t, err)
-	require.Equal(t, "updates 105 110 reset", d.rewrites()[3])
+	require.Equal(t, "updates 105 110 reset", d.rewrites()[1])
 	// Copies by replication have what is not shown yet, too.
 	require.NoError(t, up.WriteAhead(ctx, storetest.Scope, storetest.OneCreation(120, 130)))
 	_, err = up.Reset(ctx, 105)
@@ -70,7 +58,7 @@ func TestReadersLearnWhatChangedBehindThem(t *testing.T) {
 	changed, err := up.ChangeScope(ctx, scope)
 	require.NoError(t, err)
 	require.True(t, changed)
-	require.Equal(t, []string{"updates 105 130 reset", "updates 105 140 reset", "updates 104 105 scope changed"}, d.rewrites()[4:])
+	require.Equal(t, []string{"updates 105 130 reset", "updates 105 140 reset", "updates 104 105 scope changed"}, d.rewrites()[2:])
 }
 
 // follower keeps a copy of the creation events as the documents say.
@@ -120,14 +108,8 @@ func TestACopyFollowsWhatIsShown(t *testing.T) {
 	require.Len(t, f.copied, 3)
 	require.NoError(t, up.Append(ctx, storetest.Scope, storetest.OneCreation(101, 110)))
 	f.turn("of what is new")
-	l := d.leadBackfill(d.store())
-	require.NoError(t, l.Fill(ctx, storetest.Scope, life(60, 100, 80, []string{"filled"}, nil)))
-	f.turn("filled in")
-	require.NoError(t, l.Fill(ctx, storetest.Scope, life(20, 60, 30, []string{"left"}, nil)))
-	require.NoError(t, l.Fill(ctx, storetest.Scope, life(0, 20, 2, []string{"old"}, nil)))
-	d.fillState(l)
 	require.NoError(t, up.Append(ctx, storetest.Scope, storetest.OneCreation(110, 120)))
-	f.turn("filled in to the beginning, and some more")
+	f.turn("and some more")
 	_, err := up.Reset(ctx, 105)
 	require.NoError(t, err)
 	f.turn("reset")

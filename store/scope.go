@@ -47,62 +47,6 @@ func (s *Store) decodeScope(hash string, definition []byte) (scope ledger.Scope,
 	}
 }
 
-// EarlierScope returns, in order, what is stored in a scope that lacks something of the one in force: ranges, and
-// before them the carried snapshot. `backfill history` makes it complete from the last one downwards.
-func (s *Store) EarlierScope(ctx context.Context) ([]ledger.EarlierRange, error) {
-	return s.EarlierWithin(ctx, s.db.Pool)
-}
-
-// EarlierWithin is EarlierScope as a transaction sees it, for package audit.
-func (s *Store) EarlierWithin(ctx context.Context, db dbsqlc.DBTX) (list []ledger.EarlierRange, err error) {
-	rows, err := s.db.Queries.CoverageEarlier(ctx, db)
-	if err != nil {
-		return nil, s.db.Unusable(fmt.Errorf("read what is covered in an earlier scope: %w", err))
-	}
-	if len(rows) == 0 {
-		return nil, nil
-	}
-	now, _, err := s.scopeInForce(ctx, db)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		e := ledger.EarlierRange{Range: ledger.Range{From: ledger.Offset(row.FromExclusive),
-			To: ledger.Offset(row.ToInclusive)}, Snapshot: row.Snapshot}
-		stored, err := s.decodeScope(row.Scope, []byte(row.Definition))
-		if err != nil {
-			return nil, err
-		}
-		e.Scope = stored.Union(now)
-		list = append(list, e)
-	}
-	return list, nil
-}
-
-// ScopeBelow returns the scope in which to read history below the history floor. It shows everything that the scope
-// now, which is in force, shows, and everything that is stored above the floor.
-func (s *Store) ScopeBelow(ctx context.Context, now ledger.Scope) (scope ledger.Scope, err error) {
-	scope = now
-	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		extent, err := held.Read(ctx, s.db, tx)
-		if err != nil || extent.ChangedTo == "" {
-			return err
-		}
-		row, err := s.db.Queries.ScopeAt(ctx, tx, dbsqlc.ScopeAtParams{Stream: StreamUpdates,
-			After: int64(extent.HistoryFloor)})
-		if err != nil || row.InForce {
-			return err
-		}
-		stored, err := s.decodeScope(row.Scope, []byte(row.Definition))
-		if err != nil {
-			return err
-		}
-		scope = now.Union(stored)
-		return nil
-	})
-	return scope, err
-}
-
 // settleScope ends at the watermark what the scope in force does not show, and opens what it shows again.
 func (l *UpdatesWriter) settleScope(ctx context.Context, tx pgx.Tx, watermark int64) error {
 	if _, err := writing.ReturnToScope(ctx, tx, l.term.Partitions, watermark); err != nil {
@@ -116,7 +60,7 @@ func (l *UpdatesWriter) settleScope(ctx context.Context, tx pgx.Tx, watermark in
 func (s *Store) refuseSnapshotOnly(ctx context.Context, tx pgx.Tx, extent *Extent, at ledger.Offset,
 	scope ledger.Scope) error {
 	carried, stored, err := s.carriedScope(ctx, tx)
-	if err != nil || carried == nil || at > extent.ProjectedFrom || len(scope.Lacks(stored)) == 0 {
+	if err != nil || carried == nil || at > extent.HistoryFloor || len(scope.Lacks(stored)) == 0 {
 		return err
 	}
 	read, asked := stored.Differences(scope)

@@ -78,15 +78,6 @@ func (l *UpdatesWriter) startSnapshot(ctx context.Context, tx pgx.Tx, participan
 	return l.dropLateIndexes(ctx, tx)
 }
 
-// lowerSnapshot returns the snapshot that is to lower the state floor; nil where there is none.
-func (s *Store) lowerSnapshot(ctx context.Context, db dbsqlc.DBTX) (*ledger.SnapshotProgress, error) {
-	progress, err := held.Snapshot(s.db.Queries.WaitingSnapshot(ctx, db))
-	if err != nil {
-		return nil, fmt.Errorf("read the snapshot that is to lower the state floor: %w", err)
-	}
-	return progress, nil
-}
-
 // finishedSnapshot returns the snapshot if the database holds nothing else yet; else nil.
 func (l *UpdatesWriter) finishedSnapshot(ctx context.Context, db dbsqlc.DBTX) (*dbsqlc.Snapshots, error) {
 	row, err := l.store.db.Queries.SnapshotAtWatermark(ctx, db)
@@ -153,22 +144,12 @@ func (l *UpdatesWriter) WriteSnapshotPage(
 			return progress, err
 		}
 	}
-	return l.writeSnapshotPage(ctx, progress, turn, page, snapshotTarget{
-		active: true,
-		finish: func(ctx context.Context, tx pgx.Tx) error { return l.startAt(ctx, tx, progress.At, true) },
-	})
-}
-
-// snapshotTarget is what a snapshot is written for: to begin indexing with, or to lower the state floor.
-type snapshotTarget struct {
-	active bool                                // its contracts are active now
-	finish func(context.Context, pgx.Tx) error // comes with the last page
+	return l.writeSnapshotPage(ctx, progress, turn, page)
 }
 
 // writeSnapshotPage writes a page's rows, and moves the token.
-func (l *Leader) writeSnapshotPage(
+func (l *UpdatesWriter) writeSnapshotPage(
 	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
-	target snapshotTarget,
 ) (ledger.SnapshotProgress, error) {
 	page.Entries = l.term.Redacted.Entries(page.Entries)
 	wanted, rows := names.NewWanted(), rows.NewCarried(progress)
@@ -186,16 +167,16 @@ func (l *Leader) writeSnapshotPage(
 		if err := l.advanceSnapshot(ctx, tx, progress, next, page.Last); err != nil || !page.Last {
 			return err
 		}
-		return target.finish(ctx, tx)
+		return l.startAt(ctx, tx, progress.At, true)
 	}
 	err := l.term.WriteInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
 		if turn == nil || turn.First() { // a writer whose twin is in doubt waits for it before it writes the same rows
 			if err := advance(ctx, tx); err != nil {
 				return err
 			}
-			return l.copyCarried(ctx, tx, rows, progress.At, target.active)
+			return l.copyCarried(ctx, tx, rows, progress.At)
 		}
-		if err := l.copyCarried(ctx, tx, rows, progress.At, target.active); err != nil {
+		if err := l.copyCarried(ctx, tx, rows, progress.At); err != nil {
 			return err
 		}
 		if err := turn.Wait(ctx); err != nil {
@@ -227,7 +208,7 @@ func (l *UpdatesWriter) finishPages(ctx context.Context, turn CommitOrder, progr
 }
 
 // advanceSnapshot moves the token over a page. Behind the last one the snapshot is finished.
-func (l *Leader) advanceSnapshot(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress, last bool) error {
+func (l *UpdatesWriter) advanceSnapshot(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress, last bool) error {
 	moved, err := l.store.db.Queries.SnapshotAdvance(ctx, tx, dbsqlc.SnapshotAdvanceParams{
 		SnapshotOffset: int64(from.At), EntriesBefore: from.Entries, TokenBefore: from.Next.Value,
 		TokenKind: string(to.Next.Kind), Token: to.Next.Value, Added: to.Entries - from.Entries, Last: last,
@@ -256,7 +237,7 @@ func (l *UpdatesWriter) LatestSnapshot(ctx context.Context) (*ledger.SnapshotPro
 	return &progress, nil
 }
 
-func (l *Leader) copyCarried(ctx context.Context, tx pgx.Tx, c *rows.Carried, at ledger.Offset, active bool) error {
+func (l *UpdatesWriter) copyCarried(ctx context.Context, tx pgx.Tx, c *rows.Carried, at ledger.Offset) error {
 	q := l.store.db.Queries
 	err := c.Settle(func(offset int64, nodeID int32) (bool, error) {
 		return q.CarriedCreatedExists(ctx, tx, dbsqlc.CarriedCreatedExistsParams{LedgerOffset: offset, NodeID: nodeID,
@@ -265,9 +246,5 @@ func (l *Leader) copyCarried(ctx context.Context, tx pgx.Tx, c *rows.Carried, at
 	if err != nil {
 		return err
 	}
-	list := c.Tables()
-	if active {
-		list = append(list, rows.TableOf("active_contracts", c.Active))
-	}
-	return writing.CopyTables(ctx, tx, list)
+	return writing.CopyTables(ctx, tx, append(c.Tables(), rows.TableOf("active_contracts", c.Active)))
 }

@@ -46,7 +46,7 @@ func (s *Store) CheckIdentity(ctx context.Context, participantID string, scope l
 				"they were; "+
 				"or, if parties, templates or interfaces were added or taken away on purpose, start `indexer run` once with "+
 				"--change-scope: what is taken away "+
-				"stays as history up to offset %d, and what is added is filled in up to there with `backfill history`; or use a "+
+				"stays as history up to offset %d; or use a "+
 				"new database or pair of schemas "+
 				"(--tables-schema, --views-schema)", at),
 		}

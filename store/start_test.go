@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -152,9 +153,9 @@ func TestMigrateAtOnce(t *testing.T) {
 		require.NoError(t, errs[i])
 		all = append(all, applied[i]...)
 	}
-	newest, err := SchemaVersion()
+	files, err := filepath.Glob("../migrations/*.sql")
 	require.NoError(t, err)
-	require.Len(t, all, int(newest))
+	require.Len(t, all, len(files))
 	require.NoError(t, stores[0].CheckSchema(t.Context()))
 	require.Equal(t, "0", d.Row("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"), "something outside of our schemas")
 }

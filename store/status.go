@@ -22,19 +22,15 @@ type Status struct {
 	RecordTime  time.Time     // of the last update up to the watermark; zero: there is none
 	FirstUpdate ledger.Offset // that is stored; 0: none is
 	// what is stored, ranges that touch each other as one; at most the 200 largest, the largest first
-	Coverage     []ledger.Range
-	EarlierScope []ledger.EarlierRange // what is stored in a scope that lacks something of the one in force, in order
+	Coverage []ledger.Range
 
 	// Hosting are the last changes of where the participant hosts the parties that are named in the scope, the latest
 	// first.
 	Hosting []HostingChange
 
 	Snapshot *ledger.SnapshotProgress // unfinished; nil where there is none
-	// LowerSnapshot is to lower the state floor as soon as it and the history from there on are complete; nil: there is
-	// none.
-	LowerSnapshot *ledger.SnapshotProgress
-	Unknown       int64 // elements of unknown kinds that were stored raw
-	Leader        Leadership
+	Unknown  int64                    // elements of unknown kinds that were stored raw
+	Leader   Leadership
 
 	Lookups  Lookups
 	Packages Packages
@@ -119,9 +115,6 @@ func (s *Store) status(ctx context.Context, tx pgx.Tx) (status Status, err error
 	}
 	if status.Snapshot, err = held.Snapshot(q.SnapshotUnfinished(ctx, tx)); err != nil {
 		return status, fmt.Errorf("read the unfinished snapshot: %w", err)
-	}
-	if status.LowerSnapshot, err = s.lowerSnapshot(ctx, tx); err != nil {
-		return status, err
 	}
 	if status.Unknown, err = q.StatusUnknownKinds(ctx, tx); err != nil {
 		return status, fmt.Errorf("count the elements of unknown kinds: %w", err)
@@ -243,9 +236,6 @@ func (s *Store) covered(ctx context.Context, tx pgx.Tx, status *Status) error {
 	for _, row := range rows {
 		status.Coverage = append(status.Coverage, ledger.Range{From: ledger.Offset(row.FromExclusive),
 			To: ledger.Offset(row.ToInclusive)})
-	}
-	if status.EarlierScope, err = s.EarlierWithin(ctx, tx); err != nil {
-		return err
 	}
 	if status.Hosting, err = s.hosting(ctx, tx); err != nil {
 		return err

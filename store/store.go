@@ -37,7 +37,7 @@ var NetworkSchemas = session.NetworkSchemas
 const (
 	RoleUpdates      = session.RoleUpdates
 	RoleTransactions = session.RoleTransactions
-	RoleBackfill     = session.RoleBackfill
+	RolePruning      = session.RolePruning
 	RoleRepair       = session.RoleRepair
 )
 

@@ -51,7 +51,7 @@ func TestStateIsKeptTwice(t *testing.T) {
 	require.Equal(t, storetest.Sorted(want), storetest.Sorted(d.Rows(`SELECT c.relname::text, p.relname::text, pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits i
 		JOIN pg_class p ON p.oid = i.inhparent AND p.relnamespace = 'indexer'::regnamespace JOIN pg_class c ON c.oid = i.inhrelid
 		JOIN pg_partitioned_table k ON k.partrelid = p.oid AND k.partstrat = 'l'`)))
-	for _, table := range tables.In(tables.Facts, tables.Snapshot, tables.Records, tables.Totals, tables.Projections, tables.Waiting) {
+	for _, table := range tables.In(tables.Facts, tables.Snapshot, tables.Records, tables.Totals, tables.Projections) {
 		require.Empty(t, table.NoCopy, table.Name)
 	}
 	files, err := filepath.Glob("../queries/*.sql")
@@ -95,7 +95,7 @@ func TestTablesAreAsDescribed(t *testing.T) {
 			JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
 			WHERE i.indrelid = ('indexer.' || $1::text)::regclass AND i.indisprimary AND k.n <= i.indnkeyatts ORDER BY k.n`, table.Name); len(primary) > 0 {
 			primary = slices.DeleteFunc(primary, func(column string) bool {
-				return !slices.Contains(table.Key, column) && (column == "is_copy" || strings.Contains(table.Which, "s."+column))
+				return !slices.Contains(table.Key, column) && (column == "is_copy" || column == table.SnapshotOffset || strings.Contains(table.Which, "s."+column))
 			})
 			require.Equal(t, primary, table.Key, table.Name)
 		}
@@ -134,7 +134,6 @@ func TestEveryRowOfASharedTableBelongsToAFamily(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	d.WriteEverything(d.leadUpdates(d.store()), d.leadTransactions(d.store()))
-	d.bringLower(storetest.EveryEntry())
 	d.Exec(`INSERT INTO indexer.verifications (stream, from_exclusive, to_inclusive, verified_at, result, differences, digest)
 		SELECT s, 0, 3, now(), 'equal', 0, sha256('') FROM unnest('{updates,transactions}'::text[]) s`)
 	for name, parts := range sharedTables() {
@@ -224,26 +223,11 @@ func TestEventsOfContractsAreTold(t *testing.T) {
 		}
 		require.Equal(t, "true", d.Row(`SELECT EXISTS (SELECT FROM pg_rewrite r JOIN pg_depend p ON p.classid = 'pg_rewrite'::regclass AND p.objid = r.oid
 			WHERE r.ev_class = 'ledger.events'::regclass AND p.refobjid = ('indexer.' || $1::text)::regclass)`, table.Name), table.Name)
-		require.Regexp(t, `\bFROM `+strings.Replace(table.Name, "carried_", "shown_", 1)+`\b`, string(history), table.Name)
+		require.Regexp(t, `\bFROM `+table.Name+`\b`, string(history), table.Name)
 		if table.Family == tables.Facts {
 			require.Regexp(t, `\bFROM `+table.Name+`\b`, tables.Get(tables.State, "redactions").Seen)
 		}
 	}
-}
-
-// Which carried rows wait is said of each table of them, and so is which facts they stand for; their keys tell the rows
-// of two snapshots apart.
-func TestSnapshotTablesHaveTheirCounterparts(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t)
-	for _, table := range tables.In(tables.Snapshot) {
-		require.Equal(t, table.Key, tables.Get(tables.Waiting, table.Name).Key)
-		require.Contains(t, append(tables.Names(tables.In(tables.Facts)), ""), table.Fact)
-		require.NotEmpty(t, table.SnapshotOffset, table.Name)
-		require.Equal(t, "true", d.Row(`SELECT coalesce(bool_or(a.attname = $2), count(*) = 0) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
-			WHERE i.indrelid = ('indexer.' || $1::text)::regclass AND i.indisprimary`, table.Name, table.SnapshotOffset), table.Name)
-	}
-	require.Len(t, tables.In(tables.Waiting), len(tables.In(tables.Snapshot)))
 }
 
 // Rows that lie at an offset that a reset takes back do not stay, but for those of snapshots, which lie before.
@@ -251,7 +235,7 @@ func TestAResetLeavesNoTableOut(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	for _, table := range tables.All() {
-		if table.Family == tables.Snapshot || table.Family == tables.Waiting || table.Family == tables.Records || table.Name == "fill_active" {
+		if table.Family == tables.Snapshot || table.Family == tables.Records {
 			continue
 		}
 		atOffset := slices.ContainsFunc(table.Key, func(column string) bool { return strings.HasSuffix(column, "ed_offset") || column == "ledger_offset" })

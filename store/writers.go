@@ -34,16 +34,16 @@ func (s *Store) LeadTransactions(ctx context.Context) (writer *TransactionsWrite
 	return &TransactionsWriter{leader}, true, nil
 }
 
-// BackfillWriter has RoleBackfill: it fills in updates below where indexing began.
-type BackfillWriter struct{ *Leader }
+// PruningWriter has RolePruning: it removes what is older than an offset.
+type PruningWriter struct{ *Leader }
 
-// LeadBackfill tries once to take RoleBackfill. ok is false where another process has it.
-func (s *Store) LeadBackfill(ctx context.Context) (writer *BackfillWriter, ok bool, err error) {
-	leader, ok, err := s.lead(ctx, RoleBackfill)
+// LeadPruning tries once to take RolePruning. ok is false where another process has it.
+func (s *Store) LeadPruning(ctx context.Context) (writer *PruningWriter, ok bool, err error) {
+	leader, ok, err := s.lead(ctx, RolePruning)
 	if err != nil || !ok {
 		return nil, false, err
 	}
-	return &BackfillWriter{leader}, true, nil
+	return &PruningWriter{leader}, true, nil
 }
 
 // LeadRepair tries once to take RoleRepair, for package audit. ok is false where another process has it.

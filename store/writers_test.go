@@ -16,7 +16,7 @@ func TestWritersShareNothingButTheLeader(t *testing.T) {
 	shared := reflect.TypeFor[*store.Leader]()
 	owner := map[string]reflect.Type{}
 	for _, writer := range []reflect.Type{
-		reflect.TypeFor[*store.UpdatesWriter](), reflect.TypeFor[*store.TransactionsWriter](), reflect.TypeFor[*store.BackfillWriter](), reflect.TypeFor[*audit.Repairer](),
+		reflect.TypeFor[*store.UpdatesWriter](), reflect.TypeFor[*store.TransactionsWriter](), reflect.TypeFor[*store.PruningWriter](), reflect.TypeFor[*audit.Repairer](),
 	} {
 		for method := range writer.Methods() {
 			if _, ofAll := shared.MethodByName(method.Name); ofAll {
@@ -26,7 +26,7 @@ func TestWritersShareNothingButTheLeader(t *testing.T) {
 			owner[method.Name] = writer
 		}
 	}
-	for _, name := range []string{"Append", "MoveWatermark", "Reset", "WriteSnapshotPage", "AppendTransactions", "Fill"} {
+	for _, name := range []string{"Append", "MoveWatermark", "Reset", "WriteSnapshotPage", "AppendTransactions", "Prune"} {
 		require.Contains(t, owner, name)
 	}
 }

@@ -59,15 +59,6 @@ func (u *Updates) carried(ctx context.Context) error {
 	}
 	u.carriedRead = true
 	at := begun.At
-	earlier, err := u.Database.EarlierScope(ctx)
-	if err != nil {
-		return err
-	}
-	if len(earlier) > 0 && earlier[0].Snapshot {
-		u.note("the snapshot at offset %d, which is carried: the scope was changed, and it is still of the earlier scope, "+
-			"or in part (`backfill history` reads it again)", at)
-		return nil
-	}
 	if at < u.pruned {
 		u.note("the snapshot at offset %d, which is carried: the participant has pruned it (`verify --offline` compares it "+
 			"with its digest, if it was sealed)", at)
@@ -154,15 +145,7 @@ func ignore(findings.Difference) error { return nil }
 // active compares the active set with a snapshot. The active set follows from the facts, so a difference comes from
 // facts that were not read again: a repair reads these.
 func (u *Updates) active(ctx context.Context) error {
-	earlier, err := u.Database.EarlierScope(ctx)
-	if err != nil {
-		return err
-	}
 	switch {
-	case len(earlier) > 0:
-		u.note("the active set: the scope was changed, and what is stored up to offset %d is still of the earlier scope "+
-			"(`backfill history` reads it again); updates were compared in the scope in which they are stored", earlier[len(earlier)-1].To)
-		return nil
 	case u.result.Bounds.StateFloor == nil:
 		u.note("the active set: it is not known, because indexing began at offset %d without a snapshot",
 			u.result.Bounds.Floor)

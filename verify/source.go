@@ -40,12 +40,6 @@ type UpdateDatabase interface {
 	Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error)
 	// Led reports whether a process leads now that moves the watermark.
 	Led(ctx context.Context) (bool, error)
-	// FilledBelow returns the stored ranges below the history floor, in order: they were filled in and do not reach up to
-	// it yet.
-	FilledBelow(ctx context.Context) ([]ledger.Range, error)
-
-	// EarlierScope returns what is stored in a scope that lacks something of the one in force, in order.
-	EarlierScope(ctx context.Context) ([]ledger.EarlierRange, error)
 
 	// CompareCoverage compares the watermark with the ledger's end (nil: not known).
 	// holes are the ranges between the history floor and the watermark without a coverage row.

@@ -225,17 +225,6 @@ func (u *Updates) selected(ctx context.Context) error {
 	if s.To != nil {
 		wanted.To = min(wanted.To, *s.To)
 	}
-	if s.All {
-		below, err := u.Database.FilledBelow(ctx)
-		if err != nil {
-			return err
-		}
-		for _, r := range below {
-			if err := u.readRange(ctx, "updates below the floor", u.stillServed("updates", r), nil); err != nil {
-				return err
-			}
-		}
-	}
 	chosen := s.From != nil || s.To != nil
 	if wanted.From >= wanted.To {
 		if chosen { // else nothing was left out
@@ -384,19 +373,13 @@ func (u *Updates) derived(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	earlier, err := u.Database.EarlierScope(ctx)
-	if err != nil {
-		return err
-	}
-	snapshotWaits := len(earlier) > 0 && earlier[0].Snapshot
-	differences, named, remnants, unread, lost := 0, false, false, false, false
+	differences, named, remnants, unread := 0, false, false, false
 	err = compare(func(d findings.Difference) error {
 		differences++
 		if u.Repairer != nil && (u.refreshed.has(d.Offset) || u.refreshed.has(d.Since)) {
 			d.Rendering = &findings.Rendering{}
 		}
 		remnants = remnants || pruned > 0 && remnant(d)
-		lost = lost || snapshotWaits && d.Kind == findings.Extra && remnant(d)
 		name := d.Relation == "templates" || d.Relation == "synchronizers" || d.Relation == "party_lists"
 		switch {
 		case name && d.Kind != findings.Extra, d.Relation == "updates" && d.Kind == findings.Missing:
@@ -446,13 +429,7 @@ func (u *Updates) derived(ctx context.Context) error {
 		if unread && doubtful.more { // a note says so
 			return nil
 		}
-		err := u.Repairer.RepairDerived(ctx, step)
-		if err == nil && lost { // had they stayed, `backfill history` would find them in the way
-			u.note("rows of contracts whose creation is not stored were removed: it may have been lost of the carried " +
-				"snapshot, which is still of the earlier scope and was not compared; run `backfill history`, which reads the " +
-				"snapshot again and brings back what was active there")
-		}
-		return err
+		return u.Repairer.RepairDerived(ctx, step)
 	})
 }
 

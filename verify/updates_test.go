@@ -26,7 +26,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }
 // scripted is a participant and a database in which a range of offsets and some contracts are what they should be, and
 // the rest is not. Repairs are done unless they are refused.
 type scripted struct {
-	earlier     []ledger.EarlierRange
 	bounds      ledger.Bounds
 	unstarted   bool
 	end, pruned ledger.Offset
@@ -41,7 +40,6 @@ type scripted struct {
 
 	badOffsets  map[ledger.Offset]bool
 	holes       []ledger.Range
-	below       []ledger.Range // that were filled in below the floor
 	badDerived  bool
 	active      []string // at the participant; those that begin with ! are not stored
 	extra       []string // stored as active only
@@ -157,12 +155,6 @@ func (s *scripted) Bounds(context.Context) (ledger.Bounds, bool, error) {
 }
 
 func (s *scripted) Led(context.Context) (bool, error) { return s.inUse, nil }
-
-func (s *scripted) FilledBelow(context.Context) ([]ledger.Range, error) { return s.below, nil }
-
-func (s *scripted) EarlierScope(context.Context) ([]ledger.EarlierRange, error) {
-	return s.earlier, nil
-}
 
 func (s *scripted) CompareCoverage(_ context.Context, _ *ledger.Offset, found Found) ([]ledger.Range, error) {
 	for range s.holes {
@@ -354,19 +346,6 @@ func TestAWideRangeIsReadAgainInPieces(t *testing.T) {
 	})
 }
 
-// History that was filled in below the floor, and does not reach up to it, is read again with all else.
-func TestFilledHistoryIsReadAgain(t *testing.T) {
-	t.Parallel()
-	s := newScripted()
-	s.below = []ledger.Range{{From: 2, To: 5}}
-	s.badOffsets[4] = true
-	_, found := s.verify(t, true, Selection{All: true})
-	require.Equal(t, []string{"updates 4"}, found)
-	require.Equal(t, 2, s.readOffsets[4]+s.readOffsets[5])
-	require.Zero(t, s.readOffsets[6])
-	require.Empty(t, s.badOffsets)
-}
-
 // A sample reads so many pages from places that the seed decides; a hole is always read.
 func TestASampleIsChosenBySeed(t *testing.T) {
 	t.Parallel()
@@ -502,17 +481,6 @@ func TestWhatMayBeLeftOfPrunedFactsStays(t *testing.T) {
 	require.NotContains(t, s.calls, "repair derived")
 	require.Positive(t, result.Remaining)
 	require.Contains(t, result.Notes[len(result.Notes)-1], "were pruned, up to offset 50")
-}
-
-// A snapshot of an earlier scope is not compared, so it is said that what seems to follow from nothing may come back
-// with it.
-func TestWhatASnapshotOfAnEarlierScopeMayHaveLost(t *testing.T) {
-	t.Parallel()
-	s := newScripted()
-	s.begun, s.earlier, s.badDerived = &ledger.SnapshotProgress{At: 10}, []ledger.EarlierRange{{Snapshot: true}}, true
-	result, _ := s.verify(t, true, Selection{All: true})
-	require.Contains(t, s.calls, "repair derived")
-	require.True(t, slices.ContainsFunc(result.Notes, func(note string) bool { return strings.Contains(note, "run `backfill history`") }), "%v", result.Notes)
 }
 
 func TestWhatCannotBeComparedIsNoted(t *testing.T) {

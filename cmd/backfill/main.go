@@ -1,5 +1,4 @@
-// Command backfill runs one-shot jobs against a database: seeding it from a snapshot of the active contracts, and
-// filling in the history below where indexing began.
+// Command backfill seeds a database from a snapshot of the active contracts.
 package main
 
 import (
@@ -22,18 +21,16 @@ func main() {
 }
 
 type grammar struct {
-	Snapshot   snapshotCommand   `cmd:"" default:"withargs" help:"Seed a database from a snapshot of the active contracts (the default)."`
-	History    historyCommand    `cmd:"" help:"Fill in the updates from before indexing began, also while the indexer runs."`
-	Network    networkCommands   `cmd:"" help:"Do the same for the updates of a network."`
-	Completion config.Completion `cmd:"" help:"Print a script that completes commands and flags in a shell."`
+	Snapshot   snapshotCommand        `cmd:"" default:"withargs" help:"Seed a database from a snapshot of the active contracts (the default)."`
+	Network    networkSnapshotCommand `cmd:"" help:"Seed the updates of a network from a snapshot of a Scan service, or from its bulk files."`
+	Completion config.Completion      `cmd:"" help:"Print a script that completes commands and flags in a shell."`
 	config.File
 	config.Log
 	version.Flag
 }
 
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
-	return config.Execute(ctx, "backfill", "Seeds a database from a snapshot of the active contracts, and fills in the "+
-		"history from before.",
+	return config.Execute(ctx, "backfill", "Seeds a database from a snapshot of the active contracts.",
 		&grammar{}, args, environ, stdout, stderr)
 }
 

@@ -78,8 +78,6 @@ func TestUsageErrors(t *testing.T) {
 	}{
 		"no database":      {nil, nil, "--database-url is missing"},
 		"no such command":  {map[string]string{"INDEXER_DATABASE_URL": "postgres://h/d", "INDEXER_LEDGER_URL": "http://h"}, []string{"past"}, "past"},
-		"no range":         {nil, []string{"history", "--database-url=postgres://h/d", "--ledger-url=http://h", "--from=7", "--to=7"}, "--from must be less than --to, not 7 and 7"},
-		"another's flag":   {nil, []string{"history", "--at-offset=7"}, "unknown flag --at-offset"},
 		"unknown flag":     {nil, []string{"--at", "7"}, "unknown flag --at"},
 		"unknown command":  {nil, []string{"transactions"}, "unexpected argument transactions"},
 		"unknown variable": {map[string]string{"INDEXER_OFFSET": "7"}, nil, "INDEXER_OFFSET is not a setting"},
@@ -103,15 +101,11 @@ func TestHelp(t *testing.T) {
 	code, stdout, stderr := command(t, t.Context(), nil, "--help")
 	require.Equal(t, config.ExitDone, code)
 	require.Contains(t, stdout, "Usage: backfill")
-	require.Contains(t, stdout, "history")
+	require.Contains(t, stdout, "network")
 	require.Empty(t, stderr)
 	code, stdout, _ = command(t, t.Context(), nil, "snapshot", "--help")
 	require.Equal(t, config.ExitDone, code)
 	require.Contains(t, stdout, "--at-offset")
-	code, stdout, _ = command(t, t.Context(), nil, "history", "--help")
-	require.Equal(t, config.ExitDone, code)
-	require.Contains(t, stdout, "--newest-first")
-	require.Contains(t, stdout, "--with-snapshot")
 }
 
 // Each variable that a flag names is a setting, and so are the indexer's: the two share an environment.
@@ -214,8 +208,6 @@ func TestBackfillWithStrangeSettings(t *testing.T) {
 	environ["INDEXER_DATABASE_URL"] = database
 	code, _, stderr := command(t, t.Context(), environ)
 	require.Equal(t, config.ExitDone, code, stderr)
-	code, _, stderr = command(t, t.Context(), environ, "history")
-	require.Equal(t, config.ExitDone, code, stderr)
 	rows, err := usual.Query(t.Context(), "SELECT row_to_json(r) FROM ledger.created_events r")
 	require.NoError(t, err)
 	texts, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
@@ -227,7 +219,7 @@ func TestBackfillWithStrangeSettings(t *testing.T) {
 		require.NoError(t, err)
 		got[relation] = append(got[relation], row)
 	}
-	want := map[string][]sandbox.Row{relation: l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects}, l.End())[relation]}
+	want := map[string][]sandbox.Row{relation: l.TruthFromSnapshot(sandbox.Scope{Shape: sandbox.LedgerEffects}, l.End(), l.End())[relation]}
 	require.Empty(t, sandbox.Diff(want, got))
 }
 
@@ -236,7 +228,7 @@ func TestLastWordsInTheLog(t *testing.T) {
 	t.Parallel()
 	_, environ := world(t, sandbox.ServerOptions{})
 	environ["INDEXER_LOG_FORMAT"], environ["INDEXER_LOG_LEVEL"] = "json", "error"
-	for _, args := range [][]string{{"history"}, {"--at-offset=99999999"}} {
+	for _, args := range [][]string{{"--at-offset=99999999"}} {
 		code, _, stderr := command(t, t.Context(), environ, args...)
 		require.Equal(t, config.ExitProblem, code)
 		var line map[string]any
@@ -270,7 +262,7 @@ func TestANetwork(t *testing.T) {
 	server := httptest.NewServer(scan)
 	t.Cleanup(server.Close)
 	environ["INDEXER_SCAN_URL"] = server.URL
-	for _, args := range [][]string{{"--network"}, {"history", "--network"}} {
+	for _, args := range [][]string{{"--network"}} {
 		code, _, stderr := command(t, t.Context(), environ, args...)
 		require.Equal(t, config.ExitUsage, code)
 		require.Contains(t, stderr, "fill them with `backfill network`")
@@ -278,10 +270,7 @@ func TestANetwork(t *testing.T) {
 	code, stdout, stderr := command(t, t.Context(), environ, "network")
 	require.Equal(t, config.ExitDone, code, stderr)
 	require.Regexp(t, "^stored [1-9][0-9]* entries of the snapshot at offset [0-9]+; `indexer run --scan-history=updates` continues from there\n$", stdout)
-	code, stdout, stderr = command(t, t.Context(), environ, "network", "snapshot")
+	code, stdout, stderr = command(t, t.Context(), environ, "network")
 	require.Equal(t, config.ExitDone, code, stderr)
 	require.Contains(t, stdout, "was stored before")
-	code, stdout, stderr = command(t, t.Context(), environ, "network", "history")
-	require.Equal(t, config.ExitDone, code, stderr)
-	require.Contains(t, stdout, "events are complete after offset 0, and what was active is known from offset 0 on\n")
 }

@@ -11,12 +11,6 @@ import (
 	"ledgerindexer/internal/terminal"
 )
 
-// networkCommands fill the schemas of the updates of a network.
-type networkCommands struct {
-	Snapshot networkSnapshotCommand `cmd:"" default:"withargs" help:"Seed the updates of a network from a snapshot of a Scan service (the default)."`
-	History  networkHistoryCommand  `cmd:"" help:"Fill in the updates of a network from before indexing began."`
-}
-
 type networkSnapshotCommand struct{ app.NetworkBackfill }
 
 func (*networkSnapshotCommand) Logged() {}
@@ -51,21 +45,4 @@ func (c *networkSnapshotCommand) Run(ctx context.Context, logger *slog.Logger, o
 	}
 	stored, err := app.RunNetworkBackfill(ctx, c.NetworkBackfill, logger, nil)
 	return printSeeded(out, stored, err, "indexer run --scan-history=updates")
-}
-
-type networkHistoryCommand struct{ app.NetworkFill }
-
-func (*networkHistoryCommand) Logged() {}
-
-func (*networkHistoryCommand) Help() string {
-	return "Reads the updates of a network from before indexing began and stores those that are missing. It can be " +
-		"stopped and started at any time, with any ranges, while the indexer runs or not. When the updates are stored from " +
-		"the beginning on, the active contracts are known at every offset."
-}
-
-func (c *networkHistoryCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output,
-	bar *terminal.Bar) error {
-	c.Show = bar.Show
-	filled, err := app.RunNetworkFill(ctx, c.NetworkFill, logger)
-	return printFilled(out, filled, err)
 }

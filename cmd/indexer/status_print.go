@@ -88,9 +88,6 @@ func printStream(line sayLine, r *status.Report, s *status.Stream, network bool)
 	} else {
 		line("", "active set not known: indexing began in the middle of the ledger without a snapshot")
 	}
-	if changed := s.ScopeChanged(); changed != "" {
-		line("", "%s", changed)
-	}
 	for _, changed := range s.HostingChanged() {
 		line("", "%s", changed)
 	}
@@ -103,9 +100,6 @@ func printStream(line sayLine, r *status.Report, s *status.Stream, network bool)
 	}
 	if s.Pruning != nil && s.Pruning.Failing {
 		line("", "pruning failed %s: %s", s.Pruning.FailedAt.Format(time.RFC3339), s.Pruning.Failure)
-	}
-	if text := r.LowerSnapshot(); text != "" {
-		line("", "%s", text)
 	}
 	switch {
 	case s.UpdatesPerSecond == nil:

@@ -149,32 +149,3 @@ func TestStatusOfTheVerification(t *testing.T) {
 		"task": map[string]any{"failing": true, "failed_at": "2026-01-01T11:00:00Z", "failure": "no answer"},
 	}, statusOf(t, environ)["verified"])
 }
-
-// A snapshot that is to lower the state floor is part of the report until it has.
-func TestStatusOfALowerSnapshot(t *testing.T) {
-	t.Parallel()
-	slow.Once(t)
-	database := throwaway.Migrated(t, migrate)
-	environ := map[string]string{"INDEXER_DATABASE_URL": database}
-	conn := connect(t, database)
-	says := func(change string) string {
-		t.Helper()
-		_, err := conn.Exec(t.Context(), change)
-		require.NoError(t, err)
-		code, stdout, stderr := command(t, environ, "status", "--sample=0")
-		require.Zero(t, code, stderr)
-		return squeezed(stdout)
-	}
-	text := says(`INSERT INTO indexer.checkpoints (stream, ledger_offset) VALUES ('updates', 100);
-		INSERT INTO indexer.floors (stream, history_floor, state_floor) VALUES ('updates', 90, 90)`)
-	require.NotContains(t, text, "snapshot")
-	require.NotContains(t, statusOf(t, environ), "lower_snapshot")
-	text = says(`INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entries) VALUES (40, 's', 'list', 't', 7);
-		UPDATE indexer.floors SET waiting_snapshot = 40`)
-	require.Contains(t, text, "active set known from offset 90\nsnapshot at offset 40, to know it from there on: 7 entries stored; "+
-		"`backfill history --from 40 --with-snapshot` continues with it\n")
-	require.Equal(t, map[string]any{"at_offset": 40.0, "entries": 7.0}, statusOf(t, environ)["lower_snapshot"])
-	text = says("UPDATE indexer.snapshots SET finished_at = now()")
-	require.Contains(t, text, "active set to be known from offset 40, once history is there from there on; `backfill history` continues with it\n")
-	require.Equal(t, map[string]any{"at_offset": 40.0, "entries": 7.0, "finished": true}, statusOf(t, environ)["lower_snapshot"])
-}

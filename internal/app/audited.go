@@ -2,8 +2,6 @@ package app
 
 import (
 	"context"
-
-	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
 )
@@ -19,16 +17,4 @@ func newAudited(s *store.Store) audited { return audited{s, audit.New(s)} }
 func (a audited) Led(ctx context.Context) (bool, error) {
 	leads, err := a.Store.Leadership(ctx, store.RoleUpdates)
 	return leads.Leads, err
-}
-
-// fillSink implements ingest.FillSink.
-type fillSink struct {
-	*store.BackfillWriter
-	*audit.Stored
-	*audit.Refiller
-	db *store.Store
-}
-
-func (s fillSink) EarlierScope(ctx context.Context) ([]ledger.EarlierRange, error) {
-	return s.db.EarlierScope(ctx)
 }

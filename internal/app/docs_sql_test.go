@@ -339,25 +339,3 @@ func (d *documented) keysHold(t *testing.T) (used int, without []string) {
 	}
 	return used, without
 }
-
-// Between both floors events are known, and what was active is not: questions about the past refuse that, and count no
-// part of it.
-func TestQuestionsOfThePastRefuseWhatIsNotKnown(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	w := newFillWorld(t, 96, true, sandbox.ServerOptions{Version: "3.5"}, "acs-delta")
-	w.fill(t, w.at/2, -1, false)
-	requireFloors(t, w.database, w.at/2, w.at)
-	conn := reader(t, w.database)
-	d := &documented{given: map[string]string{"n": fmt.Sprint(w.at - 20), "m": fmt.Sprint(w.ledger.End()), "dso": w.ledger.DSO()}}
-	before := texts(t, w.database, "SELECT record_time::text FROM ledger.updates WHERE ledger_offset <= $1 ORDER BY ledger_offset DESC LIMIT 1", w.at-20)[0]
-	for _, question := range []string{
-		"What was active at an offset, by template?", "What was active at a time?", "What was the sum of a field at an offset?",
-		"Who held what at an offset?", "How did holdings change between two offsets?", "What was created and archived in a period?",
-		"How much of an instrument was there at the end of each period?", "How many contracts of each template were there at the end of each period?",
-	} {
-		statement := regexp.MustCompile(`2026-01-01 00:(05|10)Z`).ReplaceAllString(recipeOf(t, question), before)
-		_, err := conn.Exec(t.Context(), d.query(t, statement))
-		require.ErrorContains(t, err, "the active contracts are not known at offset", question)
-	}
-}

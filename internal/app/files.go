@@ -56,13 +56,12 @@ func RunNetworkFiles(ctx context.Context, cfg NetworkBackfill, logger *slog.Logg
 	if err != nil {
 		return l.loaded, err
 	}
-	if err := refuseUnfinished(ctx, db, "finish it with the command that began it; `backfill network history --files` "+
-		"reads what lies below"); err != nil {
+	if err := refuseUnfinished(ctx, db, "finish it with the command that began it"); err != nil {
 		return l.loaded, err
 	}
 	j := job[*store.UpdatesWriter]{
 		db: db, role: store.RoleUpdates, take: db.LeadUpdates, stream: "updates", logger: logger, show: cfg.Show,
-		busy: "stop it before reading bulk files; or read those below what is stored with `backfill network history --files`",
+		busy: "stop it before reading bulk files",
 	}
 	err = j.run(ctx, l.term)
 	return l.loaded, err

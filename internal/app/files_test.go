@@ -48,18 +48,6 @@ func TestANetworkIsReadFromBulkFiles(t *testing.T) {
 	require.EqualValues(t, stored, loaded.Updates)
 	require.Equal(t, stored, count(t, database, "network.updates"))
 
-	database = networkDatabase(t)
-	_, err = RunNetworkBackfill(t.Context(), networkBackfillFor(database, url, networkOffsetAt(t, scan, 0.8)), testLogger(t), nil)
-	require.NoError(t, err)
-	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
-	fill := networkFillFor(database, url)
-	fill.Files.Files = folder
-	filled, err := RunNetworkFill(t.Context(), fill, testLogger(t))
-	require.NoError(t, err)
-	require.Positive(t, filled.Updates)
-	require.Empty(t, sandbox.Diff(scan.NetworkTruth(), networkRelations(t, database)))
-	requireNetworkFloors(t, database, 0)
-	requireNetworkVerified(t, database, url)
 }
 
 // A database that is seeded from a snapshot in bulk files, in several runs, the last without the service, has the rows
@@ -266,10 +254,6 @@ func TestBulkFilesThatAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	_, err = RunNetworkFiles(t.Context(), filesFor(database, elsewhere), testLogger(t))
 	require.ErrorContains(t, err, "holds the updates of another network than that of the bulk files")
-	fill := networkFillFor(database, serveScan(t, scan))
-	fill.Files.Files = elsewhere
-	_, err = RunNetworkFill(t.Context(), fill, testLogger(t))
-	require.ErrorContains(t, err, "has the bulk files of the network that")
 	require.Equal(t, int(all.Updates), count(t, database, "network.updates"))
 }
 

@@ -68,15 +68,6 @@ func TestBackfillsOutliveTheDatabase(t *testing.T) {
 	truth := sandbox.Scope{Shape: sandbox.ACSDelta}
 	begun := l.TruthFromSnapshot(truth, at, at)
 	require.Empty(t, sandbox.Diff(begun, relations(t, database)))
-
-	mu.Lock()
-	role = store.RoleBackfill
-	mu.Unlock()
-	outlives(func(logger *slog.Logger) error {
-		_, err := RunFill(t.Context(), fillFor(database, ledgerURL, defaultScope(), -1, -1, false), logger)
-		return err
-	})
-	require.Empty(t, sandbox.Diff(truthFilled(l, truth, begun, at, []ledger.Range{{To: ledger.Offset(at)}}), relations(t, database)))
 }
 
 // A lead that is lost again and again is taken again with longer and longer waits: each term ends the sessions of the

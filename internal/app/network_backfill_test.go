@@ -28,10 +28,6 @@ func networkBackfillFor(databaseURL, scanURL string, at int64) NetworkBackfill {
 	return b
 }
 
-func networkFillFor(databaseURL, scanURL string) NetworkFill {
-	return NetworkFill{Database: config.Database{DatabaseURL: databaseURL}, Scan: config.Scan{ScanURL: []string{scanURL}}}
-}
-
 // networkOffsetAt is the offset of the update that comes after a part of a network's updates.
 func networkOffsetAt(t *testing.T, scan *sandbox.Scan, part float64) int64 {
 	t.Helper()
@@ -81,17 +77,6 @@ func TestANetworkIsSeededFromASnapshot(t *testing.T) {
 			require.Empty(t, result.Notes)
 			require.Positive(t, result.Updates.Carried)
 			require.Positive(t, result.Updates.Active)
-
-			fill := networkFillFor(database, url)
-			fill.NewestFirst = part < 0.5
-			filled, err := RunNetworkFill(t.Context(), fill, testLogger(t))
-			require.NoError(t, err)
-			require.Positive(t, filled.Updates)
-			require.Empty(t, sandbox.Diff(scan.NetworkTruth(), networkRelations(t, database)))
-			requireNetworkFloors(t, database, 0)
-			requireHoldingsSummary(t, database, url, progress.At)
-			require.Zero(t, count(t, database, "network_indexer.carried_created"))
-			requireNetworkVerified(t, database, url)
 		})
 	}
 }

@@ -117,7 +117,7 @@ func TestAlternativeServicesOfANetwork(t *testing.T) {
 	require.Zero(t, count(t, database, "network_indexer.updates"))
 }
 
-// A snapshot, and history below it, are read from several services too, of which two have to agree.
+// A snapshot is read from several services too, of which two have to agree.
 func TestANetworkIsSeededFromSeveralServices(t *testing.T) {
 	t.Parallel()
 	l, truth := scansOf(94, 400, sandbox.ScanOptions{SnapshotEvery: 5 * time.Second})
@@ -129,16 +129,13 @@ func TestANetworkIsSeededFromSeveralServices(t *testing.T) {
 	for _, s := range scans {
 		urls = append(urls, serveScan(t, s))
 	}
-	seed, fill, run := networkBackfillFor(database, "", -1), networkFillFor(database, ""), networkFor(database, "")
-	seed.ScanURL, fill.ScanURL, run.ScanURL = urls, urls, urls
-	seed.ScanAgree, fill.ScanAgree, run.ScanAgree = 2, 2, 2
+	seed, run := networkBackfillFor(database, "", -1), networkFor(database, "")
+	seed.ScanURL, run.ScanURL = urls, urls
+	seed.ScanAgree, run.ScanAgree = 2, 2
 	progress, err := RunNetworkBackfill(t.Context(), seed, testLogger(t), nil)
 	require.NoError(t, err)
 	migration, taken := progress.At.NetworkPosition()
 	require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))
 	require.Empty(t, sandbox.Diff(truth[0].NetworkTruthFromSnapshot(migration, taken), networkRelations(t, database)))
-	_, err = RunNetworkFill(t.Context(), fill, testLogger(t))
-	require.NoError(t, err)
-	require.Empty(t, sandbox.Diff(truth[0].NetworkTruth(), networkRelations(t, database)))
 	requireNetworkVerified(t, database, urls[1])
 }

@@ -29,10 +29,6 @@ func TestEverythingThroughAPooler(t *testing.T) {
 	cfg := indexerFor(pooled, server, defaultScope())
 	cfg.ScanURL = []string{serveScan(t, scan)}
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
-	_, err = RunFill(t.Context(), fillFor(pooled, server, defaultScope(), -1, -1, false), testLogger(t))
-	require.NoError(t, err)
-	requireFloors(t, database, 0, 0)
-
 	require.NotZero(t, requireVerified(t, pooled, server))
 	execute(t, database, "DELETE FROM indexer.created WHERE ledger_offset = (SELECT max(ledger_offset) FROM indexer.created)")
 	var found []findings.Difference

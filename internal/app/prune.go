@@ -17,7 +17,7 @@ import (
 const pruneEvery = 24 * time.Hour
 
 // RunPrune says what pruning removes and, if it is to be applied, removes it. The daemon may run meanwhile. The error
-// is a *ledger.Problem if history is being filled in, if another process prunes, or if it can't be pruned.
+// is a *ledger.Problem if another process prunes, or if it can't be pruned.
 func RunPrune(ctx context.Context, cfg config.Database, before store.PruneBefore, apply bool,
 	logger *slog.Logger) (store.PrunePlan, error) {
 	plan, _, err := runPrune(ctx, cfg, pruning{before: &before}, apply, logger)
@@ -49,8 +49,8 @@ func runPrune(ctx context.Context, cfg config.Database, p pruning, apply bool,
 	if err != nil || !apply || plan.Empty() {
 		return plan, held, err
 	}
-	leader, err := leadNow(ctx, db, store.RoleBackfill, db.LeadBackfill,
-		"wait until it is done: it fills in history, or prunes")
+	leader, err := leadNow(ctx, db, store.RolePruning, db.LeadPruning,
+		"wait until it is done: it prunes")
 	if err != nil {
 		return plan, held, err
 	}
@@ -83,8 +83,8 @@ func (p *pruning) plan(ctx context.Context) (plan store.PrunePlan, held export.H
 	return plan, held, err
 }
 
-// prune removes what was planned. The leader keeps others from filling in history, and from pruning.
-func (p *pruning) prune(ctx context.Context, leader *store.BackfillWriter, plan store.PrunePlan,
+// prune removes what was planned. The leader keeps others from pruning.
+func (p *pruning) prune(ctx context.Context, leader *store.PruningWriter, plan store.PrunePlan,
 	held export.Held) error {
 	if err := refuseWithoutRecords(ctx, p.db, p.network, plan.Floor); err != nil {
 		return err
@@ -167,14 +167,14 @@ func (x *indexer) prune(ctx context.Context, from string) error {
 // worthwhile reports whether at least as many rows go as have to be copied.
 func worthwhile(plan store.PrunePlan) bool { return !plan.Empty() && plan.Rows() >= plan.Copied }
 
-// pruneNow prunes what was planned, unless another process fills in history, or prunes.
+// pruneNow prunes what was planned, unless another process prunes.
 func (x *indexer) pruneNow(ctx context.Context, p *pruning, plan store.PrunePlan, held export.Held) error {
-	leader, ok, err := x.store.LeadBackfill(ctx)
+	leader, ok, err := x.store.LeadPruning(ctx)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		x.logger.WarnContext(ctx, "nothing is pruned now: another process fills in history, or prunes")
+		x.logger.WarnContext(ctx, "nothing is pruned now: another process prunes")
 		return nil
 	}
 	defer leader.Close()

@@ -58,7 +58,7 @@ func TestAPrunedDatabaseHoldsWhatOneHoldsThatBeganThere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			brief.Sample(t)
-			w := newFillWorld(t, 91, c.snapshot, c.options, "acs-delta")
+			w := newBegunWorld(t, 91, c.snapshot, c.options, "acs-delta")
 			if !c.snapshot {
 				w.database = throwaway.Migrated(t, migrate)
 				w.index(t, true)
@@ -84,7 +84,7 @@ func TestAPrunedDatabaseOfLedgerEffects(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	brief.Long(t, "compares what was active at many offsets")
-	w := newFillWorld(t, 92, true, sandbox.ServerOptions{Version: "3.5"}, "ledger-effects")
+	w := newBegunWorld(t, 92, true, sandbox.ServerOptions{Version: "3.5"}, "ledger-effects")
 	w.ledger.Grow(120)
 	w.index(t, true)
 	before := map[string][]string{}
@@ -148,7 +148,7 @@ func TestSealsOfWhatWasPruned(t *testing.T) {
 func TestDamageOfWhatWasCarriedIsFound(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	w := newFillWorld(t, 94, true, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
+	w := newBegunWorld(t, 94, true, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
 	w.ledger.Grow(60)
 	w.index(t, true)
 	prune(t, w.database, offsetAfter(w.ledger, w.at+20)+1)
@@ -178,71 +178,20 @@ func TestDamageOfWhatWasCarriedIsFound(t *testing.T) {
 	}
 }
 
-// What was pruned does not come back by accident, and does where it is asked for: then the database is as whole as
-// before.
-func TestHistoryThatWasPrunedIsFilledInOnDemandOnly(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	brief.Long(t, "compares a database with one that was indexed anew")
-	w := newFillWorld(t, 95, true, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
-	w.database = throwaway.Migrated(t, migrate)
-	w.index(t, true)
-	at := offsetAfter(w.ledger, w.at)
-	prune(t, w.database, at+1)
-	filled := w.fill(t, -1, -1, false)
-	require.Zero(t, filled.Updates)
-	requireFloors(t, w.database, at, at)
-	_, err := RunFill(t.Context(), fillFor(w.database, w.ledgerURL, w.scope, 0, -1, false), testLogger(t))
-	requireProblem(t, err, fmt.Sprintf("history up to offset %d was pruned", at), "--pruned-too")
-	_, err = RunReset(t.Context(), config.Database{DatabaseURL: w.database}, ledger.Offset(at-1), true, testLogger(t))
-	requireProblem(t, err, fmt.Sprintf("its events begin after offset %d", at))
-	cfg := fillFor(w.database, w.ledgerURL, w.scope, -1, -1, true)
-	cfg.PrunedToo = true
-	filled, err = RunFill(t.Context(), cfg, testLogger(t))
-	require.NoError(t, err)
-	require.Positive(t, filled.Updates)
-	w.requireWhole(t)
-}
-
-// Nobody is told that nothing is stored before an offset, or a time, while history that was filled in is.
-func TestHistoryThatDoesNotReachUpYetIsNotForgotten(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	w := newFillWorld(t, 99, true, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
-	w.fill(t, 30, 80, false)
-	pair := config.Database{DatabaseURL: w.database}
-	first, err := strconv.ParseInt(texts(t, w.database, "SELECT min(ledger_offset)::text FROM ledger.updates")[0], 10, 64)
-	require.NoError(t, err)
-	recorded := collect[time.Time](t, w.database, "SELECT record_time FROM ledger.updates WHERE ledger_offset = $1", first)[0]
-	for _, before := range []store.PruneBefore{{Offset: new(ledger.Offset(first + 1))}, {Offset: new(ledger.Offset(w.at))}, {Time: recorded.Add(time.Microsecond)}} {
-		_, err := RunPrune(t.Context(), pair, before, true, testLogger(t))
-		requireProblem(t, err, fmt.Sprintf("from offset %d on does not reach up to offset %d yet", first, w.at), fmt.Sprintf("an offset of more than %d", w.at+1))
-	}
-	for _, before := range []store.PruneBefore{{Offset: new(ledger.Offset(first))}, {Time: recorded}} {
-		plan, err := RunPrune(t.Context(), pair, before, true, testLogger(t))
-		require.NoError(t, err)
-		require.True(t, plan.Empty())
-	}
-	prune(t, w.database, w.at+2)
-	require.Empty(t, texts(t, w.database, "SELECT update_id FROM ledger.updates WHERE ledger_offset <= $1", w.at+1))
-	requireFloors(t, w.database, w.at+1, w.at+1)
-	requireVerified(t, w.database, w.ledgerURL)
-}
-
-// While history is filled in, or another process prunes, nothing is pruned.
+// While another process prunes, nothing is pruned.
 func TestOnePrunesAtATime(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "waits for a lead that is not free")
-	w := newFillWorld(t, 96, true, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
+	w := newBegunWorld(t, 96, true, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
 	db, err := store.Open(store.Config{URL: w.database, Holder: "another"})
 	require.NoError(t, err)
 	defer db.Close()
-	leader, ok, err := db.LeadBackfill(t.Context())
+	leader, ok, err := db.LeadPruning(t.Context())
 	require.NoError(t, err)
 	require.True(t, ok)
 	defer leader.Close()
 	_, err = RunPrune(t.Context(), config.Database{DatabaseURL: w.database}, store.PruneBefore{Offset: new(ledger.Offset(w.at + 10))}, true, testLogger(t))
-	requireProblem(t, err, "another process writes this database: another", "it fills in history, or prunes")
+	requireProblem(t, err, "another process writes this database: another", "it prunes")
 }
 
 // A daemon that is to retain so much prunes by itself, while it follows the ledger, and a verification beside it finds
@@ -386,7 +335,7 @@ func TestANetworkIsPruned(t *testing.T) {
 func TestPruningIsKilledAtAnyPoint(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "kills a program again and again until it gets through")
-	w := newFillWorld(t, 99, true, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
+	w := newBegunWorld(t, 99, true, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
 	w.ledger.Grow(100)
 	w.index(t, true)
 	at := offsetAfter(w.ledger, w.at+40)
@@ -416,7 +365,7 @@ func TestAFullDisk(t *testing.T) {
 		return err
 	}))
 	t.Cleanup(func() { require.NoError(t, disk.Run(server.Stop)) })
-	w := fillWorldIn(t, server.URL(""), 100, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
+	w := begunWorldIn(t, server.URL(""), 100, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
 	require.NoError(t, migrate(t.Context(), w.database))
 	w.ledger.Grow(3_000)
 	w.index(t, true)

@@ -1,12 +1,8 @@
 package app
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
-	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -246,7 +242,7 @@ func TestReanchoringIsKilledAtAnyPoint(t *testing.T) {
 }
 
 // reanchor stops the daemon at a restored participant, and has the database fit it.
-func (w *fillWorld) reanchor(t *testing.T, restored *sandbox.Ledger, options sandbox.ServerOptions) Reanchored {
+func (w *begunWorld) reanchor(t *testing.T, restored *sandbox.Ledger, options sandbox.ServerOptions) Reanchored {
 	t.Helper()
 	w.ledger, w.ledgerURL = restored, serve(t, restored, options)
 	err := RunIndexer(t.Context(), indexerFor(w.database, w.ledgerURL, w.scope), testLogger(t))
@@ -257,7 +253,7 @@ func (w *fillWorld) reanchor(t *testing.T, restored *sandbox.Ledger, options san
 	return done
 }
 
-// A database whose scope was changed, once or before what was added was filled in, is made to fit a restored
+// A database whose scope was changed is made to fit a restored
 // participant, wherever they part.
 func TestReanchoringAfterAChangeOfTheScope(t *testing.T) {
 	t.Parallel()
@@ -265,9 +261,9 @@ func TestReanchoringAfterAChangeOfTheScope(t *testing.T) {
 	brief.Long(t, "reads several histories one after the other")
 	parties := backedUp(1).Parties()
 	options := sandbox.ServerOptions{Version: "3.5", ListLimit: 15}
-	begin := func(t *testing.T, before, now []string) (w *fillWorld, earlier sandbox.Scope) {
+	begin := func(t *testing.T, before, now []string) (w *begunWorld, earlier sandbox.Scope) {
 		t.Helper()
-		w = &fillWorld{ledger: backedUp(160), scope: defaultScope(), database: throwaway.Migrated(t, migrate)}
+		w = &begunWorld{ledger: backedUp(160), scope: defaultScope(), database: throwaway.Migrated(t, migrate)}
 		w.ledgerURL = serve(t, w.ledger, options)
 		w.scope.Topology, w.scope.Parties = false, before
 		w.index(t, true)
@@ -286,28 +282,6 @@ func TestReanchoringAfterAChangeOfTheScope(t *testing.T) {
 			w.index(t, true)
 			w.requireHistoryAndScope(t, earlier, min(changedAt, int64(done.To)))
 			requireVerified(t, w.database, w.ledgerURL)
-		})
-		t.Run("added, they part "+name, func(t *testing.T) {
-			t.Parallel()
-			var pages atomic.Int64
-			ctx, stop := context.WithCancel(t.Context())
-			defer stop()
-			stopping := options
-			w, _ := begin(t, parties[1:2], parties[1:4])
-			stopping.Fault = func(r *http.Request) *sandbox.Fault {
-				if strings.HasSuffix(r.URL.Path, "-page") && pages.Add(1) > 4 {
-					stop()
-				}
-				return nil
-			}
-			_, err := RunFill(ctx, fillFor(w.database, serve(t, w.ledger, stopping), w.scope, -1, -1, false), testLogger(t))
-			require.ErrorIs(t, err, context.Canceled)
-			require.Equal(t, []string{"false"}, texts(t, w.database, "SELECT ledger.is_complete(0, ledger.latest_offset())::text"))
-			w.reanchor(t, dealtAnew(cut, 220, 40), options)
-			w.index(t, true)
-			requireVerified(t, w.database, w.ledgerURL)
-			w.fill(t, -1, -1, false)
-			w.requireWhole(t)
 		})
 	}
 }
@@ -336,7 +310,7 @@ func TestReanchoringWhatWasRedacted(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	brief.Long(t, "reads several histories one after the other")
-	w := &fillWorld{ledger: backedUp(240), scope: everything("ledger-effects"), database: throwaway.Migrated(t, migrate)}
+	w := &begunWorld{ledger: backedUp(240), scope: everything("ledger-effects"), database: throwaway.Migrated(t, migrate)}
 	options := sandbox.ServerOptions{Version: "3.5"}
 	w.ledgerURL = serve(t, w.ledger, options)
 	w.index(t, true)

@@ -55,13 +55,7 @@ func (u *updates) release(ctx context.Context) string { return u.origin.release(
 func (u *updates) connect(ctx context.Context) error {
 	check := u.store.CheckIdentity
 	if u.mayChange() {
-		pruned, err := ingest.AskPruned(ctx, u.origin)
-		if err != nil {
-			return err
-		}
-		check = func(ctx context.Context, participantID string, scope ledger.Scope) error {
-			return u.store.CheckChange(ctx, participantID, scope, pruned)
-		}
+		check = u.store.CheckChange
 	}
 	identity, err := checkSameLedgerBy(ctx, u.store, u.origin, check)
 	if err != nil {
@@ -96,14 +90,8 @@ func (u *updates) changeScope(ctx context.Context, leader *store.UpdatesWriter) 
 		logger.InfoContext(ctx, "the scope is in force already: leave out --change-scope")
 		return nil
 	}
-	if len(before.Lacks(now)) > 0 {
-		logger.WarnContext(ctx, "the scope was changed: what was stored before lacks what was added, until `backfill "+
-			"history` has read it again; leave out --change-scope from now on")
-	}
-	if len(now.Lacks(before)) > 0 {
-		logger.WarnContext(ctx, "the scope was changed: what was taken away stays as history, and is not active any more; "+
-			"leave out --change-scope from now on")
-	}
+	logger.WarnContext(ctx, "the scope was changed: what was taken away stays as history, and is not active any more; "+
+		"leave out --change-scope from now on")
 	return nil
 }
 

@@ -46,7 +46,6 @@ var notVerified = map[string]string{
 	"reader_parties":        "as readers",
 	"unlimited":             "always the same row",
 	"position_stakeholders": "more of them may be there: they are written before the contracts",
-	"fill_active":           "empty unless lifetimes of filled history are computed",
 }
 
 // Columns that are not compared, and why.
@@ -384,10 +383,6 @@ type mutationWorld struct {
 	version string
 	from    bool // a snapshot in the middle
 	late    bool // begun in the middle without a snapshot, so that contracts have to be looked up
-	// History was filled in below. In one piece: where it lies in several and the row of coverage above is lost, a repair
-	// fills the gaps between them too, which leaves more than there was.
-	filled  bool
-	lower   bool // with a snapshot there
 	strange bool // elements of unknown kinds, records of unknown shapes, and values that jsonb can't hold
 	network bool // the updates of a network, over two migrations
 }
@@ -398,8 +393,6 @@ func mutationWorlds() []mutationWorld {
 		{name: "exercises", shape: "ledger-effects", version: "3.6"},
 		{name: "from a snapshot", shape: "acs-delta", version: "3.5", from: true, strange: true},
 		{name: "from the middle", shape: "acs-delta", version: "3.5", late: true},
-		{name: "filled in below a snapshot", shape: "acs-delta", version: "3.5", from: true, strange: true, filled: true},
-		{name: "filled in from a snapshot on", shape: "ledger-effects", version: "3.6", from: true, strange: true, filled: true, lower: true},
 		{name: "of a network", strange: true, network: true},
 		{name: "of a network from a snapshot", strange: true, network: true, from: true},
 	}
@@ -433,15 +426,6 @@ func (w *mutationWorld) index(t *testing.T) (database string, run Indexer, cfg V
 		run.Start, run.LookupRate = strconv.FormatInt(at, 10), 100
 	}
 	require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))
-	if w.filled {
-		fill := fillFor(database, ledgerURL, scope, at/2, at, false)
-		for *fill.From > 0 && l.InFlight(*fill.From) {
-			*fill.From--
-		}
-		fill.WithSnapshot = w.lower
-		_, err := RunFill(t.Context(), fill, testLogger(t))
-		require.NoError(t, err)
-	}
 	return database, run, Verify{Database: run.Database, Sources: run.Sources, Verify: config.Verify{All: true}}
 }
 

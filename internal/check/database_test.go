@@ -414,7 +414,7 @@ func TestConnectionsOfEachSource(t *testing.T) {
 	}
 }
 
-// With --change-scope another scope is no problem if it shows more, and is one if a daemon would refuse it.
+// With --change-scope another scope is a problem if a daemon would refuse it.
 func TestAScopeThatIsToBeChanged(t *testing.T) {
 	t.Parallel()
 	l := grown(40)
@@ -423,7 +423,7 @@ func TestAScopeThatIsToBeChanged(t *testing.T) {
 		level  Level
 		says   string
 	}{
-		"shows more":       {scopeOf("alice"), Note, "`indexer run` puts another scope in force than it holds: --parties was alice and is any"},
+		"shows more":       {scopeOf("alice"), Problem, "lacks what the new scope adds (--parties)"},
 		"is shown already": {anyParty, OK, "it holds what these flags ask for"},
 		"has another form": {func() ledger.Scope { s := anyParty; s.Blobs = true; return s }(), Problem, "in --blobs it has another form than"},
 	} {

@@ -229,24 +229,17 @@ func (c *checker) reportOtherScope(ctx context.Context, s section, db *store.Sto
 	if !c.cfg.ChangeScope {
 		s.problem("scope", "it holds another scope than these flags, and `indexer run` would refuse: "+differences,
 			"set the flags as they were; or, if parties, templates or interfaces were added or taken away on purpose, start "+
-				"`indexer run` once with --change-scope, and run `backfill history` if something was added; or use a new "+
+				"`indexer run` once with --change-scope; or use a new "+
 				"database or pair of schemas (--tables-schema, --views-schema)")
 		return
 	}
-	var pruned ledger.Offset
-	if c.ledger.pruned != nil {
-		pruned = *c.ledger.pruned
-	}
-	if err := db.CheckChange(ctx, "", c.cfg.Scope, pruned); err != nil {
+	if err := db.CheckChange(ctx, "", c.cfg.Scope); err != nil {
 		what, do := explained(err)
 		s.problem("scope", "`indexer run` would refuse: "+what, do)
 		return
 	}
 	stored := c.stored.contents.Scopes[0]
 	then := ""
-	if len(stored.Lacks(c.cfg.Scope)) > 0 {
-		then = "; what is added is complete when `backfill history` has read again what is stored"
-	}
 	if len(c.cfg.Scope.Lacks(stored)) > 0 {
 		then += fmt.Sprintf("; what is taken away stays as history up to about offset %d, and is not active after that",
 			c.stored.contents.Watermark)

@@ -157,7 +157,7 @@ type Run struct {
 	UntilCurrent bool          `help:"Stop when everything up to where each stream ended at the start is committed, and look-ups, packages, types, pruning and verification have done what that left them. Where another process leads, it ends with exit code 3." group:"Beginning and end:"`
 	Timeout      time.Duration `default:"24h" placeholder:"TIME" help:"With --until-current: end after this time, with exit code 4 and what is missing; what is stored stays, and the next run continues. 0: no limit. Default: ${default}." group:"Beginning and end:"`
 	Migrate      string        `enum:"auto,check,off" default:"auto" help:"An older schema of the database, at the start: auto (bring it up to date), check (refuse it) or off (wait until indexer migrate has brought it up to date). Default: ${default}." group:"Database:"`
-	ChangeScope  bool          `help:"Put the scope of these flags in force where the database holds another one: it may add and take away parties, templates and interfaces. For what it adds run backfill history then, once." group:"What to read of the ledger:"`
+	ChangeScope  bool          `help:"Put the scope of these flags in force where the database holds another one: it may take away parties, templates and interfaces." group:"What to read of the ledger:"`
 
 	Listen     string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the status page, /healthz, /readyz and /metrics; empty: none. Default: ${default}." group:"Observing:"`
 	PageListen string   `placeholder:"HOST:PORT" help:"Address of the status page, apart from --listen; empty: that one." group:"Observing:"`
@@ -211,15 +211,6 @@ type Snapshot struct {
 // Files selects the bulk files of a network.
 type Files struct {
 	Files string `env:"-" placeholder:"DIR" help:"Read the updates from the bulk files in this folder, after downloading those that it lacks from the Scan service if --scan-url is given."`
-}
-
-// Fill holds the settings of a history backfill.
-type Fill struct {
-	From         *int64 `env:"-" placeholder:"OFFSET" help:"Begin after this offset. Default: the beginning of the ledger, or what the participant is pruned up to."`
-	To           *int64 `env:"-" placeholder:"OFFSET" help:"Go up to this offset. Default: up to where the history that is stored begins."`
-	WithSnapshot bool   `env:"-" help:"Carry a snapshot of the contracts that were active at the lower end, so that what was active is known from there on."`
-	PrunedToo    bool   `env:"-" help:"Fill in also what indexer prune removed."`
-	NewestFirst  bool   `env:"-" help:"Fill in the newest missing history first, so that the stored history grows backwards without gaps."`
 }
 
 // Verify holds the settings of a verification.
@@ -524,19 +515,6 @@ func (v Verify) Validate() error {
 		return fmt.Errorf("--from must be less than --to, not %d and %d", *v.From, *v.To)
 	case v.Sample < 0 || v.Sample > 1_000_000:
 		return fmt.Errorf("--sample must be 0 to 1000000, not %d", v.Sample)
-	}
-	return nil
-}
-
-// Validate refuses an invalid range.
-func (f Fill) Validate() error {
-	switch {
-	case f.From != nil && *f.From < 0:
-		return fmt.Errorf("--from must be at least 0, not %d", *f.From)
-	case f.To != nil && *f.To < 0:
-		return fmt.Errorf("--to must be at least 0, not %d", *f.To)
-	case f.From != nil && f.To != nil && *f.From >= *f.To:
-		return fmt.Errorf("--from must be less than --to, not %d and %d", *f.From, *f.To)
 	}
 	return nil
 }

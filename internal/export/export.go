@@ -147,7 +147,7 @@ func (e *Export) clean(ctx context.Context, state store.ExportState) error {
 // database begins may have been written since, of what is carried there: then its range has no updates.
 func (e *Export) ofPruned(ctx context.Context, name string, size int64, state store.ExportState) (bool, error) {
 	of, _ := rangeOf(name)
-	pruned := min(state.PrunedTo, state.HistoryFloor) // history may have been filled in again since
+	pruned := min(state.PrunedTo, state.HistoryFloor)
 	switch {
 	case strings.HasSuffix(name, part), of.From >= pruned,
 		slices.ContainsFunc(e.done, func(m Manifest) bool { return m.From == of.From && m.To == of.To }):
@@ -255,11 +255,6 @@ func (e *Export) through(state store.ExportState) (ledger.Offset, error) {
 		}
 	case !e.options.Records && (state.Scope == "" || state.Participant == "" && state.Network == ""):
 		return 0, &ledger.Problem{What: "the database does not know whose ledger it holds, or in which scope", Do: "run `indexer run` once"}
-	case state.Incomplete:
-		return 0, &ledger.Problem{
-			What: "the scope was changed, and not everything was read in the new scope yet",
-			Do:   "run `backfill history`, which reads the rest, and export into another place",
-		}
 	case e.options.Through > state.Watermark:
 		return 0, &ledger.Problem{
 			What: fmt.Sprintf("the database goes up to %s %d, and --through is %d", unit(e.options.Records), state.Watermark, e.options.Through),

@@ -37,7 +37,7 @@ func Holds(ctx context.Context, database *store.Store, place Place, ofNetwork bo
 	}
 	err = database.Export(ctx, func(snapshot *store.ExportSnapshot) error {
 		state, err := snapshot.State(ctx)
-		if err != nil || !state.Started || state.Incomplete {
+		if err != nil || !state.Started {
 			return err
 		}
 		if held, err = reachOf(ctx, snapshot, &c, state, upTo); err != nil {

@@ -38,8 +38,7 @@ type Manifest struct {
 
 	From ledger.Offset `json:"from_exclusive"`
 	To   ledger.Offset `json:"to_inclusive"`
-	// CompleteFrom is the offset after which the range's events are complete. Below it are the rows of a snapshot, and the
-	// part of earlier history that was filled in.
+	// CompleteFrom is the offset after which the range's events are complete. Below it are the rows of a snapshot.
 	CompleteFrom ledger.Offset `json:"complete_from"`
 	// StateFrom is the offset from which the database knew what was active; nil: it did not.
 	StateFrom *ledger.Offset `json:"state_from,omitempty"`

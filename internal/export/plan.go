@@ -33,9 +33,7 @@ func plan(place string, done []Manifest, state store.ExportState,
 			return nil, gap, &ledger.Problem{
 				What: fmt.Sprintf("the updates of %s were %s after they had been exported, and are not in the database any more",
 					m.Name(), changed.Reason),
-				Do: fmt.Sprintf("fill in the history after offset %d again (backfill history --pruned-too), or export into "+
-					"another place: only these files have what was pruned",
-					m.CompleteFrom),
+				Do: "export into another place: only these files have what was pruned",
 			}
 		case changed != nil && (m.To <= through || m.To > state.Watermark):
 			outdated = append(outdated, *m)
@@ -50,7 +48,7 @@ func plan(place string, done []Manifest, state store.ExportState,
 		return nil, gap, &ledger.Problem{
 			What: fmt.Sprintf("%s was exported up to offset %d, and the events of the database begin after offset %d: those "+
 				"between them were not exported", place, gap.From, state.HistoryFloor),
-			Do: "fill in the history between them (backfill history), or export into another place",
+			Do: "export into another place",
 		}
 	}
 	return outdated, gap, nil
@@ -103,7 +101,7 @@ func knows(state store.ExportState, m *Manifest) bool {
 // changedSince returns the last change of a range's rows after they were exported; nil: none. Changes after a pruning
 // are noted from offset 0 on, but of a range that had been pruned by then they can have changed only what was left of
 // it; a redaction is noted where the content was. Computed rows also follow from earlier rows: a repair there changes
-// them, and so does filling in, unless the active set was known where the range begins.
+// them.
 func changedSince(m *Manifest, state store.ExportState) (changed *store.ExportChange) {
 	var pruned int64
 	for _, c := range state.Changes {
@@ -118,8 +116,6 @@ func changedSince(m *Manifest, state store.ExportState) (changed *store.ExportCh
 			floor = state.HistoryFloor
 		case c.Reason == store.ChangePruned:
 			floor = c.To
-		case c.Reason == store.ChangeFilledIn && c.Of != findings.SealedSnapshot && c.Number < pruned:
-			floor = min(floor, c.From)
 		}
 		if (c.Of == findings.SealedTransactions) != m.Records || c.Reason == store.ChangePruned || c.Number <= m.Change {
 			continue
@@ -127,8 +123,7 @@ func changedSince(m *Manifest, state store.ExportState) (changed *store.ExportCh
 		if c.Reason != store.ChangeRedacted && !m.Records && floor > m.CompleteFrom {
 			c.From = max(c.From, floor)
 		}
-		stateKnown := m.StateFrom != nil && *m.StateFrom <= m.From
-		if c.Reason == store.ChangeRepaired || c.Reason == store.ChangeFilledIn && !stateKnown && !m.Records {
+		if c.Reason == store.ChangeRepaired {
 			c.To = max(c.To, m.To)
 		}
 		if c.From < min(c.To, m.To) && c.To > m.From {

@@ -31,15 +31,6 @@ func TestPlan(t *testing.T) {
 	redacted := func(number int64, at ledger.Offset) store.ExportChange {
 		return store.ExportChange{Number: number, From: at - 1, To: at, Reason: store.ChangeRedacted}
 	}
-	filled := func(number int64, from, to ledger.Offset) store.ExportChange {
-		return store.ExportChange{Number: number, From: from, To: to, Reason: store.ChangeFilledIn}
-	}
-	known := func(list []Manifest) []Manifest {
-		for i := range list {
-			list[i].StateFrom = new(ledger.Offset)
-		}
-		return list
-	}
 	for name, c := range map[string]struct {
 		done      []Manifest
 		floor     ledger.Offset
@@ -59,8 +50,6 @@ func TestPlan(t *testing.T) {
 		"changed":                         {done: done(0, 0, 10, 20, 30), watermark: 30, changes: []store.ExportChange{changed(1, 12, 13)}, outdated: []ledger.Offset{10, 20}, gap: ledger.Range{From: 10, To: 20}},
 		"changed at its ends":             {done: done(0, 0, 10, 20, 30), watermark: 30, changes: []store.ExportChange{redacted(1, 21), redacted(2, 10)}, outdated: []ledger.Offset{0, 20}, gap: ledger.Range{To: 10}},
 		"two that changed":                {done: done(0, 0, 10, 20, 30), watermark: 40, changes: []store.ExportChange{changed(1, 5, 15)}, outdated: []ledger.Offset{0, 10, 20}, gap: ledger.Range{To: 10}},
-		"filled in, the state known":      {done: known(done(0, 0, 10, 20, 30)), watermark: 30, changes: []store.ExportChange{filled(1, 5, 15)}, outdated: []ledger.Offset{0, 10}, gap: ledger.Range{To: 10}},
-		"filled in, and not known":        {done: done(0, 0, 10, 20, 30), watermark: 30, changes: []store.ExportChange{filled(1, 5, 15)}, outdated: []ledger.Offset{0, 10, 20}, gap: ledger.Range{To: 10}},
 		"changed, and further on":         {done: done(0, 0, 10, 20, 30), watermark: 40, through: 15, changes: []store.ExportChange{changed(1, 0, 30)}, outdated: []ledger.Offset{0}, gap: ledger.Range{To: 10}},
 		"changed only further on":         {done: done(0, 0, 10, 20, 30), watermark: 40, through: 10, changes: []store.ExportChange{changed(1, 10, 30)}, gap: ledger.Range{From: 30, To: 30}},
 		"missing, and further on":         {done: append(done(0, 0, 10), done(0, 20, 30)...), watermark: 40, through: 15, gap: ledger.Range{From: 10, To: 15}},
@@ -74,7 +63,6 @@ func TestPlan(t *testing.T) {
 		"pruned, then changed":            {done: done(0, 0, 10, 20), floor: 10, watermark: 20, changes: []store.ExportChange{pruned(1, 10), changed(2, 0, 20)}, outdated: []ledger.Offset{10}, gap: ledger.Range{From: 10, To: 20}},
 		"changed between prunings":        {done: done(0, 0, 10, 20), floor: 15, watermark: 20, changes: []store.ExportChange{pruned(1, 5), changed(2, 11, 13), pruned(3, 15)}, refused: "repaired after they had been exported"},
 		"changed, exported, pruned again": {done: append(done(0, 0, 10), done(2, 10, 20)...), floor: 20, watermark: 30, changes: []store.ExportChange{pruned(1, 10), changed(2, 0, 20), pruned(3, 20)}, gap: ledger.Range{From: 20, To: 30}},
-		"filled in, and pruned again":     {done: append(done(0, 0, 10), done(3, 10, 20)...), floor: 20, watermark: 30, changes: []store.ExportChange{pruned(1, 10), filled(2, 0, 10), changed(3, 0, 20), pruned(4, 20)}, refused: "repaired after they had been exported"},
 		"pruned in part, then changed":    {done: done(0, 0, 10, 20), floor: 15, watermark: 20, changes: []store.ExportChange{pruned(1, 15), changed(2, 0, 20)}, refused: "repaired after they had been exported"},
 		"carried, then repaired":          {done: done(0, 0, 10, 20), floor: 10, watermark: 20, changes: []store.ExportChange{pruned(1, 10), changed(2, 0, 10)}, outdated: []ledger.Offset{10}, gap: ledger.Range{From: 10, To: 20}},
 		"pruned, then redacted":           {done: done(0, 0, 10, 20), floor: 10, watermark: 20, changes: []store.ExportChange{pruned(1, 10), redacted(2, 15)}, outdated: []ledger.Offset{10}, gap: ledger.Range{From: 10, To: 20}},
@@ -151,7 +139,6 @@ func TestWhereAnExportEnds(t *testing.T) {
 			refused: "no record of the transaction history is stored"},
 		{change: func(s *store.ExportState) { s.Participant = "" }, refused: "does not know whose ledger it holds"},
 		{change: func(s *store.ExportState) { s.Scope = "" }, refused: "does not know whose ledger it holds"},
-		{change: func(s *store.ExportState) { s.Incomplete = true }, refused: "not everything was read in the new scope yet"},
 	} {
 		state := known
 		if c.change != nil {

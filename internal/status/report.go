@@ -25,7 +25,6 @@ type Report struct {
 	UpdatesTask   *Task     `json:"updates_task,omitempty"` // why updates can't continue, where they last could not
 	Snapshot      *Snapshot `json:"unfinished_snapshot,omitempty"`
 	// that is to lower the state floor, and has not done so yet
-	Lower    *Snapshot `json:"lower_snapshot,omitempty"`
 	UnderWay []Work    `json:"under_way,omitempty"`
 	Unknown  int64     `json:"unknown_elements"`
 	Lookups  Lookups   `json:"lookups"`
@@ -54,9 +53,6 @@ type Stream struct {
 	FirstUpdate  ledger.Offset  `json:"first_update,omitempty"` // that is stored; absent: none is
 	// the ranges that are stored, at most the 200 largest, the largest first
 	Coverage []ledger.Range `json:"coverage"`
-	// of what is stored, the ranges that are complete for an earlier scope only, and a carried snapshot (from = to);
-	// absent: none is
-	EarlierScope []ledger.Range `json:"earlier_scope,omitempty"`
 	// Hosting are parties of the scope that were onboarded to the participant with contracts, or that it does not host
 	// any more, on a synchronizer, the last ones first; absent: none.
 	Hosting []store.HostingChange `json:"hosting,omitempty"`
@@ -152,9 +148,6 @@ func New(db *store.Store, from store.Status) *Report {
 	}
 	r.UpdatesTask = taskOf(from.Tasks, store.StreamUpdates)
 	r.History = NewHistory(from)
-	if lower := from.LowerSnapshot; lower != nil {
-		r.Lower = &Snapshot{At: lower.At, Entries: lower.Entries, Finished: lower.Finished}
-	}
 	if from.Snapshot != nil {
 		r.Snapshot = &Snapshot{At: from.Snapshot.At, Entries: from.Snapshot.Entries}
 	}
@@ -167,9 +160,6 @@ func New(db *store.Store, from store.Status) *Report {
 			FirstUpdate: from.FirstUpdate, Coverage: append([]ledger.Range{}, from.Coverage...),
 			PrunedTo: from.PrunedTo, Pruning: taskOf(from.Tasks, ingest.TaskPruning), Hosting: from.Hosting,
 			HostingTask: taskOf(from.Tasks, ingest.TaskHosting),
-		}
-		for _, earlier := range from.EarlierScope {
-			s.EarlierScope = append(s.EarlierScope, earlier.Range)
 		}
 		r.Streams = append(r.Streams, s)
 	}
@@ -261,11 +251,9 @@ func newUnderWay(from store.Status) (list []Work) {
 // Title says what the work is, and how far it has come.
 func (w *Work) Title() string {
 	p := w.Progress
-	switch part, ok := p.Part(); {
+	switch {
 	case p.Stream == "updates":
 		return "catching up: offset " + terminal.Position(p)
-	case p.Stream == "backfill" && ok: // its positions count the offsets that are filled in, in any order
-		return fmt.Sprintf("filling the history: %.1f%% of %s offsets", part*100, terminal.Count(p.End-p.Start))
 	case p.Stream == "snapshot":
 		return "storing the snapshot: contract " + terminal.Position(p)
 	case p.Stream == "transactions":
@@ -281,21 +269,6 @@ func (r *Report) UnfinishedSnapshot() string {
 	}
 	return fmt.Sprintf("unfinished at offset %d, %d entries stored; run `%s` to continue it", r.Snapshot.At,
 		r.Snapshot.Entries, r.backfill)
-}
-
-// LowerSnapshot says what is missing for a lower state floor; empty: none is wanted.
-func (r *Report) LowerSnapshot() string {
-	switch s := r.Lower; {
-	case s == nil:
-		return ""
-	case s.Finished:
-		return fmt.Sprintf("active set to be known from offset %d, once history is there from there on; `%s history` "+
-			"continues with it", s.At, r.backfill)
-	default:
-		return fmt.Sprintf("snapshot at offset %d, to know it from there on: %d entries stored; `%s history --from %[1]d "+
-			"--with-snapshot` continues with it",
-			s.At, s.Entries, r.backfill)
-	}
 }
 
 // HostingChanged says which parties of the scope have come and gone, a line for each, and then what to do.
@@ -324,14 +297,4 @@ func (s *Stream) HostingChanged() (lines []string) {
 			"shown them")
 	}
 	return lines
-}
-
-// ScopeChanged says what is still of an earlier scope; empty: nothing is.
-func (s *Stream) ScopeChanged() string {
-	if len(s.EarlierScope) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("the scope was changed: offsets up to %d are complete for the earlier scope only; run `backfill "+
-		"history`",
-		s.EarlierScope[len(s.EarlierScope)-1].To)
 }

@@ -306,9 +306,6 @@ func facts(l LedgerData) (list []fact) {
 		} else {
 			add("Active set", "not known: indexing began without a snapshot")
 		}
-		if changed := s.ScopeChanged(); changed != "" {
-			add("Scope", "%s", changed)
-		}
 		if len(s.Hosting) > 0 {
 			add("Hosting", "parties of the scope were onboarded, or are not hosted here any more, the last one since offset "+
 				"%s: `indexer status` names them, and "+
@@ -330,9 +327,6 @@ func facts(l LedgerData) (list []fact) {
 	list = append(list, verifiedFacts(l.Report)...)
 	if text := l.UnfinishedSnapshot(); text != "" {
 		add("Snapshot", "%s", text)
-	}
-	if text := l.LowerSnapshot(); text != "" {
-		add("Lower snapshot", "%s", text)
 	}
 	if l.Unknown > 0 {
 		add("Unknown kinds", "%s elements, kept raw", terminal.Count(l.Unknown))

@@ -182,7 +182,7 @@ BEGIN
         RETURN NULL;
     ELSIF ledger.state_floor() IS NULL THEN
         RAISE EXCEPTION 'Offset % is before the oldest known offset: what is active is known at no offset, because indexing began in the middle', answer
-            USING HINT = 'Seed a new database from a snapshot, or fill history in. creates() and archives() work.';
+            USING HINT = 'Seed a new database from a snapshot. creates() and archives() work.';
     ELSIF answer < ledger.state_floor() THEN
         RAISE EXCEPTION 'Offset % is before the oldest known offset % of what is active', answer, ledger.state_floor();
     END IF;

@@ -12,7 +12,7 @@ SELECT c.ledger_offset, c.node_id, c.ledger_offset AS created_offset, c.origin, 
 FROM created c
 UNION ALL
 SELECT c.ledger_offset, c.node_id,
-       CASE WHEN c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') THEN (SELECT ledger.oldest_offset()) END,
+       (SELECT ledger.oldest_offset()),
        'snapshot', c.contract_id, c.template_ref, c.created_at, c.acs_delta, c.payload,
        c.contract_key, c.contract_key_hash, c.created_event_blob, c.signatories_ref, c.observers_ref, c.witness_parties_ref
 FROM carried_created c;
@@ -28,14 +28,14 @@ CREATE OR REPLACE VIEW pqs.__views WITH (security_invoker = true) AS
 SELECT v.ledger_offset, v.node_id, v.interface_id, v.view_value FROM interface_views v WHERE coalesce(v.status_code, 0) = 0
 UNION ALL
 SELECT v.ledger_offset, v.node_id, v.interface_id, v.view_value FROM carried_interface_views v
-WHERE coalesce(v.status_code, 0) = 0 AND v.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
+WHERE coalesce(v.status_code, 0) = 0;
 COMMENT ON VIEW pqs.__views IS 'Interface views of creation events, to be looked up.';
 
 CREATE OR REPLACE VIEW pqs.__assignments WITH (security_invoker = true) AS
 SELECT r.contract_id, r.ledger_offset FROM reassignments r WHERE r.kind = 'assigned'
 UNION ALL
 SELECT c.contract_id, c.ledger_offset FROM carried_created c
-WHERE c.reassignment_counter > 0 AND c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
+WHERE c.reassignment_counter > 0;
 COMMENT ON VIEW pqs.__assignments IS 'Where contracts were assigned: a contract that is active on two synchronizers is shown once, where it came last.';
 
 -- Types ----------------------------------------------------------------------------------------------------------

@@ -61,10 +61,6 @@ func (s *Stored) withoutPruned(ctx context.Context, tx pgx.Tx, page ledger.Page)
 	if err != nil || page.From >= min(extent.PrunedTo, extent.HistoryFloor) {
 		return page, err
 	}
-	covered, err := held.Covered(ctx, s.db, tx, int64(page.To))
-	if err != nil || covered.Has(int64(page.From)+1) { // it was filled in again
-		return page, err
-	}
 	page.From = min(extent.HistoryFloor, page.To)
 	page.Updates = slices.DeleteFunc(slices.Clone(page.Updates),
 		func(u ledger.Update) bool { return u.Offset <= page.From })

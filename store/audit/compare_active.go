@@ -77,9 +77,9 @@ func (s *Stored) extentAt(ctx context.Context, tx pgx.Tx, at ledger.Offset) (hel
 	case err != nil:
 	case !extent.Started || at > extent.Watermark:
 		err = fmt.Errorf("what is active as of offset %d can't be compared: the watermark is %d", at, extent.Watermark)
-	case at < extent.ProjectedFrom:
+	case at < extent.HistoryFloor:
 		err = fmt.Errorf("what is active as of offset %d can't be compared: it is known from offset %d on", at,
-			extent.ProjectedFrom)
+			extent.HistoryFloor)
 	}
 	return extent, err
 }
@@ -115,7 +115,7 @@ func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEnt
 	for i := range entries {
 		e := &entries[i]
 		created := creationOf(e)
-		if created == nil || c.extent.StateFloor == nil && created.Offset <= c.extent.ProjectedFrom {
+		if created == nil || c.extent.StateFloor == nil && created.Offset <= c.extent.HistoryFloor {
 			continue
 		}
 		if err := rows.Add(wanted, e); err != nil {

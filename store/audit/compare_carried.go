@@ -20,8 +20,8 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// FinishedSnapshot returns the snapshot whose rows are carried: the one that indexing began with, or a lower one that
-// took its place; nil: there is none.
+// FinishedSnapshot returns the snapshot whose rows are carried: the one that indexing began with, or the one that
+// pruning made; nil: there is none.
 func (s *Stored) FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
 	return held.CarriedSnapshot(ctx, s.db, s.db.Pool)
 }
@@ -31,7 +31,7 @@ func (s *Stored) FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress
 func (s *Stored) refuseReplaced(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
 	carried, err := held.CarriedSnapshot(ctx, s.db, tx)
 	if err == nil && carried != nil && carried.At != at {
-		err = fmt.Errorf("the snapshot at offset %d took its place meanwhile, because history was filled in: try again",
+		err = fmt.Errorf("the snapshot at offset %d took its place meanwhile, because history was pruned: try again",
 			carried.At)
 	}
 	return err
@@ -94,15 +94,8 @@ func (p *carriedPage) rows() (*rows.Carried, *names.Wanted, error) {
 }
 
 // settle leaves the rows that the page should have. Creation events that are stored as an active entry's of another
-// page are that page's. Where the events themselves were filled in there are none.
+// page are that page's.
 func (s *Stored) settle(ctx context.Context, tx pgx.Tx, p *carriedPage, rows *rows.Carried) error {
-	filled, err := held.Covered(ctx, s.db, tx, int64(p.progress.At))
-	if err != nil {
-		return err
-	}
-	if len(filled) > 0 {
-		rows.LeaveOut(filled.Has)
-	}
 	return rows.Settle(func(offset int64, nodeID int32) (bool, error) {
 		return s.db.Queries.CarriedCreatedOfActive(ctx, tx, dbsqlc.CarriedCreatedOfActiveParams{LedgerOffset: offset,
 			NodeID: nodeID})
@@ -210,17 +203,17 @@ func parseCarriedKey(text string) (carriedKey, error) {
 var carriedAtSQL = `
 SELECT CASE WHEN c.reassignment_counter IS NULL THEN '` + carriedCreated + `' ELSE '` + carriedActive + `' END, c.ledger_offset, c.node_id,
     '', CASE WHEN EXISTS (
-        SELECT FROM shown_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id
+        SELECT FROM carried_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id
     ) THEN c.reassignment_counter END
-FROM shown_created c
+FROM carried_created c
 UNION ALL
-SELECT '` + carriedReassignment + `', r.ledger_offset, r.node_id, '', NULL FROM shown_reassignments r
+SELECT '` + carriedReassignment + `', r.ledger_offset, r.node_id, '', NULL FROM carried_reassignments r
 UNION ALL
 SELECT '` + carriedUnknown + `', u.ledger_offset, u.ordinal, 'ordinal ' || u.ordinal, NULL
-FROM shown_unknown_elements u
+FROM carried_unknown_elements u
 UNION ALL
-SELECT '` + carriedView + `', v.ledger_offset, v.node_id, ', ordinal ' || v.ordinal, NULL FROM shown_interface_views v
-WHERE NOT EXISTS (SELECT FROM shown_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)`
+SELECT '` + carriedView + `', v.ledger_offset, v.node_id, ', ordinal ' || v.ordinal, NULL FROM carried_interface_views v
+WHERE NOT EXISTS (SELECT FROM carried_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)`
 
 // CarriedAt calls each, in no order, for every carried event and unknown entry of the snapshot at an offset, and of
 // carried rows that belong to none: its key, and the difference that it is where no entry of the snapshot has it. An

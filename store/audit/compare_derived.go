@@ -21,8 +21,7 @@ const derivedMemory = "256MB"
 // and looks for rows that belong nowhere. It does not ask the ledger. Coverage, floors and watermark must be right:
 // call CompareCopies first. It compares
 //
-//   - facts outside of that range that are not covered, carried rows of another snapshot than the one that is carried
-//     or whose creation is a fact since history was filled in;
+//   - facts outside of that range that are not covered, carried rows of another snapshot than the one that is carried;
 //   - updates: one is missing if events are stored at an offset of the range, and no update;
 //   - active_contracts and lifetimes;
 //   - lookups: they have each contract without a known creation that has an event which should have shown it (an
@@ -115,8 +114,8 @@ func (c *derivedComparison) outside(ctx context.Context) error {
 		if column == "" || !c.basis.snapshot {
 			continue
 		}
-		sql := fmt.Sprintf(`SELECT '%s', s.ledger_offset, NULL::integer, %s, ARRAY[@base::bigint::text], ARRAY[s.%s::text] FROM %[1]s s WHERE %[4]s`,
-			table.Name, rowNameSQL(&table), column, table.Rows("s."+column+" <> @base AND NOT ("+replacedSQL+")"))
+		sql := fmt.Sprintf(`SELECT '%s', s.ledger_offset, NULL::integer, %s, ARRAY[@floor::bigint::text], ARRAY[s.%s::text] FROM %[1]s s WHERE %[4]s`,
+			table.Name, rowNameSQL(&table), column, table.Rows("s."+column+" <> @floor"))
 		if err := c.rows(ctx, sql, map[string][]string{table.Name: {column}}, arguments); err != nil {
 			return err
 		}
@@ -168,17 +167,6 @@ func referencesOf(names []string) dbsqlc.ReferenceColumnsParams {
 	return dbsqlc.ReferenceColumnsParams{Names: names, But: but}
 }
 
-// comparedOf returns the condition on rows s of a table that leaves out those of a snapshot that waits: they are not
-// compared yet.
-func comparedOf(relation string) string {
-	for _, table := range tables.In(tables.Snapshot) {
-		if table.Name == relation {
-			return table.Which
-		}
-	}
-	return "true"
-}
-
 // references looks for numbers that the dictionaries don't have.
 func (c *derivedComparison) references(ctx context.Context, q *dbsqlc.Queries) error {
 	var names []string
@@ -209,8 +197,8 @@ func (c *derivedComparison) references(ctx context.Context, q *dbsqlc.Queries) e
 		}
 		unknown[u.kind] = append(unknown[u.kind], fmt.Sprintf(
 			`SELECT r.ref, min(%[1]s) AS at FROM %[2]s s CROSS JOIN LATERAL (VALUES %[3]s) r (ref)
-WHERE NOT EXISTS (SELECT FROM %[4]ss d WHERE d.%[4]s_ref = r.ref) AND %[5]s AND %[6]s GROUP BY 1`,
-			u.at, pgx.Identifier{u.relation}.Sanitize(), strings.Join(list, ", "), u.kind, condition, comparedOf(u.relation)))
+WHERE NOT EXISTS (SELECT FROM %[4]ss d WHERE d.%[4]s_ref = r.ref) AND %[5]s GROUP BY 1`,
+			u.at, pgx.Identifier{u.relation}.Sanitize(), strings.Join(list, ", "), u.kind, condition))
 	}
 	for _, kind := range []string{tables.Template, tables.Synchronizer, tables.PartyList} {
 		sql := fmt.Sprintf(`SELECT '%[1]ss', min(u.at)::bigint, NULL::integer, '%[1]s_ref ' || u.ref, '{}'::text[], NULL::text[]

@@ -42,7 +42,7 @@ func TestCompareUpdate(t *testing.T) {
 	require.Empty(t, r.Differences)
 	require.Equal(t, []ledger.Offset{101}, r.Offsets)
 	require.False(t, r.Beyond || r.Below)
-	require.Equal(t, store.Extent{Started: true, Watermark: 104, HistoryFloor: 100, ProjectedFrom: 100}, r.Extent)
+	require.Equal(t, store.Extent{Started: true, Watermark: 104, HistoryFloor: 100}, r.Extent)
 	relations := map[string]int{}
 	for _, row := range r.Rows {
 		relations[row.Relation+" 101"]++

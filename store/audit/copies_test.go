@@ -33,19 +33,11 @@ func newTwice(t *testing.T) *twice {
 	noted := dbsqlc.RedactionNoteRecordsParams{UpdateID: "update", Records: []byte(`[]`)}
 	require.NoError(t, w.store.db.Queries.RedactionNoteRecords(t.Context(), w.store.db.Pool, noted))
 	require.NoError(t, w.store.db.Queries.NetworkRecord(t.Context(), w.store.db.Pool, "network::1"))
-	w.fill(80, 100)
 	require.Empty(t, w.differences())
 	for _, table := range tables.KeptTwice() {
 		require.NotEqual(t, "0", w.Row("SELECT count(*) FROM "+table.Name), table.Name)
 	}
 	return w
-}
-
-func (w *twice) fill(from, to ledger.Offset) {
-	w.T.Helper()
-	l := w.leadBackfill(w.store)
-	defer l.Close()
-	require.NoError(w.T, l.Fill(w.T.Context(), storetest.Scope, storetest.OneCreation(from, to)))
 }
 
 func (w *twice) differences() (list []findings.Difference) {
@@ -171,34 +163,6 @@ func TestWhatBothCopiesLost(t *testing.T) {
 	storetest.RequireProblem(t, err, "how far the transaction history was read is lost", "backup")
 }
 
-// What a writer writes after a row was damaged keeps out of the copy what was in the damaged row, and has no digest
-// where it follows from that: the repair brings what would be there without the damage.
-func TestDamageStaysWhereItIs(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	brief.Long(t, "compares and repairs again and again")
-	for name, c := range map[string]struct{ statement, want string }{
-		"a floor":  {"UPDATE indexer.floors SET state_floor = 99", "40 100"},
-		"coverage": {"UPDATE indexer.coverage SET to_inclusive = 103", "40 100"},
-		"the fill": {"UPDATE indexer.fill SET projected_from = 3", "40 100"},
-		"a copy":   {"UPDATE indexer.floors_copy SET history_floor = 3; DELETE FROM indexer.fill_copy", "40 100"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newTwice(t)
-			require.Equal(t, "80 100", w.Floors())
-			w.Exec(c.statement)
-			w.fill(40, 80)
-			require.NotEmpty(t, w.differences())
-			require.NoError(t, w.repairer.RepairCopies(t.Context()))
-			require.Empty(t, w.differences())
-			require.Equal(t, c.want, w.Floors())
-			require.Equal(t, "100", w.Row("SELECT projected_from FROM indexer.fill"))
-			require.Equal(t, []string{"40 104"}, w.Coverage())
-		})
-	}
-}
-
 // A name, and a list of parties, keeps its number whatever happens to the row that says so, also for a writer that
 // begins then; and so does one that comes new, where the damaged row says that it is that.
 func TestDamagedNamesKeepTheirNumbers(t *testing.T) {
@@ -252,19 +216,13 @@ func TestCopiesSurviveEveryWriter(t *testing.T) {
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(100)))
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(104)))
 	same("append")
-	w.fill(80, 100)
-	same("fill in, up to where indexing began")
-	w.fill(20, 40)
-	same("fill in, apart")
 	require.NoError(t, l.WriteAhead(t.Context(), storetest.Scope, storetest.EveryKind(112)))
 	require.NoError(t, l.WriteAhead(t.Context(), storetest.Scope, storetest.EveryKind(108)))
 	same("write ahead")
 	require.NoError(t, l.MoveWatermark(t.Context(), storetest.Scope, 108, 114))
 	same("project up to the middle of what is covered")
-	w.fill(40, 80)
-	same("fill in, between")
 	_, err := l.Reset(t.Context(), 110)
 	require.NoError(t, err)
 	same("reset")
-	require.Equal(t, []string{"20 110"}, w.Coverage())
+	require.Equal(t, []string{"100 110"}, w.Coverage())
 }

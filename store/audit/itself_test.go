@@ -236,7 +236,7 @@ func lookUpSome(rt *rapid.T, t *testing.T, l *updatesWriter) {
 var untold = map[string]bool{
 	"scopes.recorded_at":   true,
 	"lookups.looked_up_at": true, "lookups.reason": true, "lookups.template_ref": true, "lookups.created_at": true, "lookups.payload": true,
-	"lookups.contract_key": true, "lookups.contract_key_hash": true, "lookups.exact": true, "floors.waiting_snapshot": true, // names a snapshot, or none
+	"lookups.contract_key": true, "lookups.contract_key_hash": true, "lookups.exact": true,
 	"lookups.signatories": true, "lookups.observers": true, "lookups.witness_parties": true,
 }
 

@@ -81,9 +81,9 @@ func (d *testDB) leadTransactions(s *opened) *transactionsWriter {
 	return &transactionsWriter{l, NewSealer(s.Store, l.Leader), s}
 }
 
-func (d *testDB) leadBackfill(s *opened) *store.BackfillWriter {
+func (d *testDB) leadPruning(s *opened) *store.PruningWriter {
 	d.T.Helper()
-	return leads(d, s.LeadBackfill)
+	return leads(d, s.LeadPruning)
 }
 
 func leads[W interface{ Close() }](d *testDB, take func(context.Context) (W, bool, error)) W {

@@ -36,7 +36,7 @@ func TestRepairOfPartyLists(t *testing.T) {
 		"UPDATE indexer.created SET signatories_ref = 77",
 		"TRUNCATE indexer.party_lists", "DELETE FROM indexer.party_lists_both WHERE party_list_ref > 1",
 	} {
-		leader := r.leadBackfill(r.leader.store)
+		leader := r.leadPruning(r.leader.store)
 		r.Exec(statement)
 		require.NotEmpty(t, r.different(page), statement)
 		require.NoError(t, r.repairer.RepairCopies(t.Context()), statement)

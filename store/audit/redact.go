@@ -45,14 +45,14 @@ func (s *Stored) PlanRedaction(ctx context.Context, what Redaction) (report Reda
 // have some of it go: they are compared and sealed again. The terms of all other leaders end, because they may remember
 // erased content. At last it frees the space of the erased row versions.
 //
-// Errors: those of PlanRedaction, a *ledger.Problem where another process fills in history or prunes for long,
+// Errors: those of PlanRedaction, a *ledger.Problem where another process prunes for long,
 // store.ErrNotLeader, or the database's. After an error the repairer is closed, because what it may write depends on
 // whether the redaction was made, which is unknown only after an error of the commit.
 func (r *Repairer) Redact(ctx context.Context, what Redaction, reason string) (RedactionReport, error) {
 	report, err := r.redactAll(ctx, what, reason)
 	if pg.HasCode(err, pg.LockNotAvailable) {
 		err = &ledger.Problem{
-			What: "another process has a transaction open that writes this database for long: it indexes, fills in history, prunes or repairs",
+			What: "another process has a transaction open that writes this database for long: it indexes, prunes or repairs",
 			Do:   "redact again when it is done", Err: err,
 		}
 	}

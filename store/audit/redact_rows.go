@@ -200,8 +200,6 @@ func (t *toRedact) where(table *tables.Table) string {
 		at = []string{"s.seq = ANY (@seqs::bigint[])"}
 	case table.Name == "lifetimes": // whose key begins with the end: an event of the contract, or where it left the scope
 		at = []string{"s.deactivated_offset = ANY (@ends::bigint[]) AND s.contract_id = ANY (@contracts::text[])"}
-	case table.Name == "fill_active":
-		at = []string{"s.contract_id = ANY (@contracts::text[])"}
 	default:
 		if slices.Contains(table.Key, "node_id") {
 			at = append(at, atEvents)
@@ -229,7 +227,7 @@ func (t *toRedact) erase(ctx context.Context, tx pgx.Tx, table *tables.Table) (e
 	// as for all contracts: of one that is a holding by its template something is known still
 	case table.Content[0] == "position_id":
 		change = "UPDATE " + table.Name + ` s SET (position_id, amount, locked, locked_until) = (
-    SELECT h.position_id, h.amount, h.locked, h.locked_until FROM created_holdings h
+    SELECT h.position_id, h.amount, h.locked, h.locked_until FROM holding_events h
     WHERE s.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
       AND h.ledger_offset = s.activated_offset AND h.node_id = s.activated_node_id LIMIT 1)`
 	default:

@@ -20,9 +20,9 @@ type Repairer struct {
 }
 
 // rolesThatRemember are all roles whose leaders remember numbers of the dictionaries. They are kept from writing before
-// the dictionaries are locked, because a leader holds its own role while it waits for them; RoleBackfill first, because
+// the dictionaries are locked, because a leader holds its own role while it waits for them; RolePruning first, because
 // its leader holds it while it waits for that of the updates.
-var rolesThatRemember = []session.Role{session.RoleBackfill, session.RoleUpdates, session.RoleTransactions}
+var rolesThatRemember = []session.Role{session.RolePruning, session.RoleUpdates, session.RoleTransactions}
 
 // LeadRepair tries once to take the role of repairing. ok is false where another process has it.
 func LeadRepair(ctx context.Context, s *store.Store) (repairer *Repairer, ok bool, err error) {

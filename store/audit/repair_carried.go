@@ -81,7 +81,7 @@ func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []str
 		dropped.Offsets = append(dropped.Offsets, key.offset)
 		dropped.Numbers = append(dropped.Numbers, key.number)
 	}
-	err := r.repair(ctx, []session.Role{session.RoleBackfill, session.RoleUpdates},
+	err := r.repair(ctx, []session.Role{session.RolePruning, session.RoleUpdates},
 		func(ctx context.Context, tx pgx.Tx) error {
 			if err := r.stored.refuseReplaced(ctx, tx, at); err != nil {
 				return err

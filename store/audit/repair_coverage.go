@@ -19,7 +19,7 @@ import (
 // A ledger that ends before indexing began, and one that ends before updates that are stored, are *ledger.Problem, and
 // so is what CompareCoverage finds lost.
 func (r *Repairer) RepairCoverage(ctx context.Context, end *ledger.Offset) error {
-	roles := []session.Role{session.RoleBackfill, session.RoleUpdates}
+	roles := []session.Role{session.RolePruning, session.RoleUpdates}
 	err := r.repair(ctx, roles, func(ctx context.Context, tx pgx.Tx) error {
 		extent, err := r.stored.extentOrLost(ctx, tx, end)
 		if err != nil || !extent.Started || end == nil || *end >= extent.Watermark {

@@ -27,7 +27,7 @@ func (r *Repairer) RepairDerived(ctx context.Context, step func(what string)) er
 	if err := inTurn(ctx, []part{{"partitions of lifetimes", r.ensureLifetimes}}, step); err != nil {
 		return fmt.Errorf("repair what follows from the facts: %w", err)
 	}
-	err := r.repair(ctx, []session.Role{session.RoleBackfill, session.RoleUpdates},
+	err := r.repair(ctx, []session.Role{session.RolePruning, session.RoleUpdates},
 		func(ctx context.Context, tx pgx.Tx) error {
 			h, err := r.stored.basis(ctx, tx)
 			if err != nil || !h.Started {
@@ -88,9 +88,8 @@ type derivation struct {
 	basis *basis
 }
 
-// outside removes what belongs nowhere. One snapshot is shown, so carried rows are of that; of two that would be the
-// same row then the one stays that is already. Those of another snapshot that is recorded, and that is not known any
-// more to wait, go.
+// outside removes what belongs nowhere. One snapshot is carried, so carried rows are of that; of two that would be the
+// same row then the one stays that is already.
 func (d *derivation) outside(ctx context.Context) error {
 	if err := d.remove(ctx, d.basis.nowhere()); err != nil {
 		return err
@@ -108,11 +107,11 @@ func (d *derivation) outside(ctx context.Context) error {
 			}
 		}
 		for _, sql := range []string{
-			fmt.Sprintf("DELETE FROM %s s WHERE %s AND (EXISTS (SELECT FROM %[1]s r WHERE r.%[3]s = $1 AND %[4]s)\n    OR "+
-				"s.%[3]s IN (SELECT o.snapshot_offset FROM snapshots o))", table.Name, wrong, column, strings.Join(same, " AND ")),
+			fmt.Sprintf("DELETE FROM %s s WHERE %s AND EXISTS (SELECT FROM %[1]s r WHERE r.%[3]s = $1 AND %[4]s)", table.Name,
+				wrong, column, strings.Join(same, " AND ")),
 			fmt.Sprintf("UPDATE %s s SET %s = $1 WHERE %s", table.Name, column, wrong),
 		} {
-			if _, err := d.tx.Exec(ctx, sql, int64(d.basis.ProjectedFrom)); err != nil {
+			if _, err := d.tx.Exec(ctx, sql, int64(d.basis.HistoryFloor)); err != nil {
 				return err
 			}
 		}

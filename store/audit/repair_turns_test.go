@@ -239,7 +239,7 @@ func impatient(t *testing.T, term *leadership.Term) {
 // leader. One that has its lock is waited for.
 func TestAnAbandonedRepairIsEnded(t *testing.T) {
 	t.Parallel()
-	for name, role := range map[string]store.Role{"a writer": store.RoleUpdates, "a new leader": store.RoleBackfill} {
+	for name, role := range map[string]store.Role{"a writer": store.RoleUpdates, "a new leader": store.RolePruning} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDatabase(t)
@@ -254,7 +254,7 @@ func TestAnAbandonedRepairIsEnded(t *testing.T) {
 				require.True(t, pg.HasCode(write(), pg.LockNotAvailable))
 				require.NoError(t, write(), "the repair was ended")
 			} else {
-				d.leadBackfill(s)
+				d.leadPruning(s)
 			}
 			require.Error(t, end())
 		})

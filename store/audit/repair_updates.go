@@ -68,9 +68,6 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 		if err != nil {
 			return fmt.Errorf("close the coverage: %w", err)
 		}
-		if err := writing.ForgetLifetimes(ctx, tx, int64(page.From)); err != nil {
-			return err
-		}
 		return r.reseal(ctx, tx, findings.SealedUpdates, int64(page.From), int64(page.To), writing.Repaired,
 			func(found func(findings.Difference) error) error {
 				return r.stored.compare(ctx, tx, page, found)
@@ -82,13 +79,6 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 func (r *Repairer) refuseOutside(ctx context.Context, tx pgx.Tx, from, to ledger.Offset) error {
 	extent, err := held.Read(ctx, r.stored.db, tx)
 	if err != nil {
-		return err
-	}
-	if extent.Started && to <= extent.HistoryFloor { // it may have been filled in
-		covered, err := held.Covered(ctx, r.stored.db, tx, int64(to))
-		if err == nil && len(covered.Missing(ledger.Range{From: from, To: to})) > 0 {
-			err = fmt.Errorf("nothing is claimed to be stored after offset %d up to %d: repair the coverage first", from, to)
-		}
 		return err
 	}
 	if !extent.Started || from < extent.HistoryFloor || to > extent.Watermark {

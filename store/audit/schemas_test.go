@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -104,14 +105,14 @@ func TestPairsOfSchemas(t *testing.T) {
 	open := func(pair store.Schemas) *opened { return d.open(d.URL, func(cfg *store.Config) { cfg.Schemas = pair }) }
 	lead := func(p *pairTest) { p.updates, p.transactions = d.leadUpdates(p.store), d.leadTransactions(p.store) }
 	first, second := &pairTest{Schemas: session.DefaultSchemas}, &pairTest{Schemas: store.Schemas{Tables: "second_tables", Views: "second_views"}}
-	newest, err := store.SchemaVersion()
+	files, err := filepath.Glob("../../migrations/*.sql")
 	require.NoError(t, err)
 	for _, p := range []*pairTest{second, first} { // the one of the longer name first: no default is needed
 		p.store = open(p.Schemas)
 		require.ErrorIs(t, p.store.CheckSchema(ctx), store.ErrSchemaOlder)
 		applied, err := p.store.Migrate(ctx)
 		require.NoError(t, err)
-		require.Len(t, applied, int(newest))
+		require.Len(t, applied, len(files))
 		require.NoError(t, p.store.CheckSchema(ctx))
 	}
 	require.Greater(t, len(first.definitions(d)), 500)

@@ -113,36 +113,22 @@ func (s *Stored) SnapshotRows(ctx context.Context, at ledger.Offset) (digest fin
 	return digest, err
 }
 
-// lastRepair returns a mark that changes with each repair of the updates or the carried snapshot, and when filled-in
-// history replaces carried rows.
+// lastRepair returns a mark that changes with each repair of the updates or the carried snapshot.
 func (s *Stored) lastRepair(ctx context.Context, tx pgx.Tx) (string, error) {
 	mark, err := s.db.Queries.LeadershipMark(ctx, tx, string(session.RoleUpdates))
 	if err != nil {
 		return "", fmt.Errorf("ask for the last repair: %w", err)
 	}
-	filled, err := s.db.Queries.FillMark(ctx, tx)
-	if err != nil {
-		return "", fmt.Errorf("ask for what was filled in last: %w", err)
-	}
-	return mark + " " + filled, nil
-}
-
-// holdSnapshot keeps history from being filled in until the transaction ends, and then returns the mark of the last
-// repair.
-func (w *writer) holdSnapshot(ctx context.Context, tx pgx.Tx) (string, error) {
-	if err := w.stored.db.Queries.FillHold(ctx, tx); err != nil {
-		return "", fmt.Errorf("keep history from being filled in: %w", err)
-	}
-	return w.stored.lastRepair(ctx, tx)
+	return mark, nil
 }
 
 // SealSnapshot seals the rows that the snapshot at an offset brought, after they were compared. digest is what
-// SnapshotRows said before that: where something was repaired or filled in since, nothing is sealed and ok is false.
+// SnapshotRows said before that: where something was repaired since, nothing is sealed and ok is false.
 // Nothing else writes these rows.
 func (s *Sealer) SealSnapshot(ctx context.Context, at ledger.Offset, digest findings.RowsDigest,
 	c findings.Comparison) (ok bool, err error) {
 	err = s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		repairs, err := s.holdSnapshot(ctx, tx)
+		repairs, err := s.stored.lastRepair(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -200,7 +186,7 @@ func (s *Sealer) sealDigest(ctx context.Context, stream string, from, to int64, 
 			}
 			return seal(ctx, tx, rows)
 		}
-		repairs, err := s.holdSnapshot(ctx, tx)
+		repairs, err := s.stored.lastRepair(ctx, tx)
 		if err == nil && repairs != snapshot.Repairs {
 			err = errors.New("something was repaired while its rows were read: try again")
 		}

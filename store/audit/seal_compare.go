@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -86,9 +85,8 @@ func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at i
 	return w.ToInclusive, true, err
 }
 
-// firstSealed returns where the next window of a stream is to begin, if at is before it; else at. Of history that was
-// filled in later some may be sealed and some not yet; nor is, after pruning, what is left of a window that was pruned
-// in part. found is where the next window begins.
+// firstSealed returns where the next window of a stream is to begin, if at is before it; else at. After pruning
+// what is left of a window that was pruned in part is not sealed. found is where the next window begins.
 func (s *Stored) firstSealed(ctx context.Context, tx pgx.Tx, stream string, at, found int64) (int64, error) {
 	switch stream {
 	case findings.SealedSnapshot:
@@ -100,10 +98,6 @@ func (s *Stored) firstSealed(ctx context.Context, tx pgx.Tx, stream string, at, 
 	extent, err := held.Read(ctx, s.db, tx)
 	if err != nil || at <= int64(extent.PrunedTo) && extent.PrunedTo > 0 {
 		return max(at, found), err
-	}
-	began, err := s.db.Queries.FillBeganAt(ctx, tx)
-	if err == nil || !errors.Is(err, pgx.ErrNoRows) {
-		return max(at, began), err
 	}
 	if at >= 0 {
 		return at, nil

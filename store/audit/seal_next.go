@@ -9,8 +9,6 @@ import (
 	"ledgerindexer/findings"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
-	"ledgerindexer/store/internal/session"
-	"ledgerindexer/store/internal/tables"
 )
 
 // NextWindow returns what is to be compared and sealed next of the updates or the transaction history; nil: everything
@@ -37,7 +35,7 @@ func (s *Stored) NextWindow(ctx context.Context, stream string, size, again,
 }
 
 // SnapshotWindow returns the window of the snapshot that is carried, where it is to be compared and sealed; nil: it is
-// sealed, or there is none, or history is being filled in. again is as for NextWindow: greater than 0 leaves out that
+// sealed, or there is none. again is as for NextWindow: greater than 0 leaves out that
 // it differed before.
 func (s *Stored) SnapshotWindow(ctx context.Context, again int64) (next *findings.Window, err error) {
 	begun, err := s.FinishedSnapshot(ctx)
@@ -45,15 +43,6 @@ func (s *Stored) SnapshotWindow(ctx context.Context, again int64) (next *finding
 		return nil, err
 	}
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		// What it brought goes bit by bit while history is filled in, and would have to be read again each time.
-		filling, err := s.db.Queries.FillUnderWay(ctx, tx, string(session.RoleBackfill.Lead()))
-		if err != nil || filling {
-			return err
-		}
-		extent, err := held.Read(ctx, s.db, tx)
-		if err != nil || extent.Incomplete { // it may be in part of the scope before
-			return err
-		}
 		if next, err = s.windowAgain(ctx, tx, findings.SealedSnapshot, again); err != nil {
 			return err
 		}
@@ -126,14 +115,6 @@ func (s *Stored) unsealedUpdates(ctx context.Context, tx pgx.Tx, size, known int
 	w, err := s.unsealed(ctx, tx, findings.SealedUpdates, int64(extent.HistoryFloor), known, int64(extent.Watermark))
 	if err != nil || w == nil {
 		return nil, err
-	}
-	if extent.Incomplete { // what is stored in an earlier scope waits until it is complete
-		waits, err := s.db.Queries.CoverageIncomplete(ctx, tx, dbsqlc.CoverageIncompleteParams{
-			Stream: tables.StreamUpdates, FromExclusive: w.From, ToInclusive: w.To,
-		})
-		if err != nil || waits {
-			return nil, err
-		}
 	}
 	end, err := s.db.Queries.VerificationUpdatesEnd(ctx, tx, dbsqlc.VerificationUpdatesEndParams{FromExclusive: w.From,
 		ToInclusive: w.To, Skip: size - 1})

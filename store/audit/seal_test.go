@@ -419,7 +419,7 @@ func TestWhatIsGoneIsNotSealed(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	d, l, page := sealedUpdates(t)
-	back := d.leadBackfill(l.store)
+	back := d.leadPruning(l.store)
 	require.NoError(t, back.Prune(t.Context(), 5))
 	back.Close()
 	for _, w := range [][2]int64{{0, 4}, {2, 8}, {8, 11}} {

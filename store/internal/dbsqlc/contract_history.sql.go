@@ -67,7 +67,7 @@ FROM (
     FROM created c WHERE c.contract_id = $1
     UNION ALL
     SELECT c.ledger_offset, c.node_id, 'created', 'snapshot', NULL, NULL, c.synchronizer_ref, c.template_ref, c.acs_delta, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-    FROM shown_created c WHERE c.contract_id = $1
+    FROM carried_created c WHERE c.contract_id = $1
     UNION ALL
     SELECT a.ledger_offset, a.node_id, 'archived', '', (SELECT u.update_id FROM updates u WHERE u.ledger_offset = a.ledger_offset),
         a.record_time, a.synchronizer_ref, a.template_ref, true, NULL, NULL, NULL, NULL, NULL, NULL, NULL
@@ -90,7 +90,7 @@ FROM (
     UNION ALL
     SELECT r.ledger_offset, r.node_id, r.kind, '', NULL, NULL, r.synchronizer_ref, r.template_ref, NULL, NULL, NULL, NULL, r.source_ref,
         r.target_ref, r.reassignment_id, r.reassignment_counter
-    FROM shown_reassignments r WHERE r.contract_id = $1
+    FROM carried_reassignments r WHERE r.contract_id = $1
 ) e
 LEFT JOIN templates t ON t.template_ref = e.template_ref
 LEFT JOIN synchronizers s ON s.synchronizer_ref = e.synchronizer_ref

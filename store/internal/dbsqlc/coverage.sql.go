@@ -62,6 +62,42 @@ func (q *Queries) CoverageAhead(ctx context.Context, db DBTX, stream string) ([]
 	return items, nil
 }
 
+const coverageBelow = `-- name: CoverageBelow :many
+SELECT c.from_exclusive, c.to_inclusive FROM coverage c
+WHERE c.stream = $1 AND c.from_exclusive < $2 ORDER BY c.from_exclusive
+`
+
+type CoverageBelowParams struct {
+	Stream string `db:"stream"`
+	UpTo   int64  `db:"up_to"`
+}
+
+type CoverageBelowRow struct {
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
+}
+
+// The covered ranges that begin below an offset.
+func (q *Queries) CoverageBelow(ctx context.Context, db DBTX, arg CoverageBelowParams) ([]CoverageBelowRow, error) {
+	rows, err := db.Query(ctx, coverageBelow, arg.Stream, arg.UpTo)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CoverageBelowRow
+	for rows.Next() {
+		var i CoverageBelowRow
+		if err := rows.Scan(&i.FromExclusive, &i.ToInclusive); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const coverageInsert = `-- name: CoverageInsert :exec
 INSERT INTO coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
 SELECT r.stream, r.scope, r.from_exclusive, r.to_inclusive, c.is_copy, row_digest(r)

@@ -9,29 +9,6 @@ import (
 	"context"
 )
 
-const heldBesides = `-- name: HeldBesides :one
-
-SELECT EXISTS (
-        SELECT FROM snapshots s
-        WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
-    ) AS snapshot,
-    EXISTS (SELECT FROM fill x WHERE x.lifetimes_to IS NOT NULL) AS replaying
-`
-
-type HeldBesidesRow struct {
-	Snapshot  bool `db:"snapshot"`
-	Replaying bool `db:"replaying"`
-}
-
-// What the database holds of the updates, for a comparison with the ledger and the catalog.
-// Whether the rows of a snapshot are shown, and whether the lifetimes of filled history are being computed.
-func (q *Queries) HeldBesides(ctx context.Context, db DBTX) (HeldBesidesRow, error) {
-	row := db.QueryRow(ctx, heldBesides)
-	var i HeldBesidesRow
-	err := row.Scan(&i.Snapshot, &i.Replaying)
-	return i, err
-}
-
 const heldLost = `-- name: HeldLost :one
 SELECT coalesce((
     SELECT t.name
@@ -49,6 +26,20 @@ func (q *Queries) HeldLost(ctx context.Context, db DBTX) (string, error) {
 	var lost string
 	err := row.Scan(&lost)
 	return lost, err
+}
+
+const heldSnapshot = `-- name: HeldSnapshot :one
+
+SELECT EXISTS (SELECT FROM snapshots s WHERE s.finished_at IS NOT NULL) AS snapshot
+`
+
+// What the database holds of the updates, for a comparison with the ledger and the catalog.
+// Whether the rows of a snapshot are carried.
+func (q *Queries) HeldSnapshot(ctx context.Context, db DBTX) (bool, error) {
+	row := db.QueryRow(ctx, heldSnapshot)
+	var snapshot bool
+	err := row.Scan(&snapshot)
+	return snapshot, err
 }
 
 const lastUpdateWithin = `-- name: LastUpdateWithin :one

@@ -10,22 +10,17 @@ import (
 )
 
 const floorsGet = `-- name: FloorsGet :one
-SELECT f.history_floor, f.state_floor, coalesce(f.pruned_to, 0)::bigint AS pruned_to, coalesce(f.changed_to, '')::text AS changed_to,
-    EXISTS (SELECT FROM covered_scopes c WHERE NOT c.complete)::boolean AS incomplete,
-    coalesce(f.state_floor, (SELECT x.projected_from FROM fill x), f.history_floor)::bigint AS projected_from
+SELECT f.history_floor, f.state_floor, coalesce(f.pruned_to, 0)::bigint AS pruned_to, coalesce(f.changed_to, '')::text AS changed_to
 FROM floors f WHERE f.stream = $1
 `
 
 type FloorsGetRow struct {
-	HistoryFloor  int64  `db:"history_floor"`
-	StateFloor    *int64 `db:"state_floor"`
-	PrunedTo      int64  `db:"pruned_to"`
-	ChangedTo     string `db:"changed_to"`
-	Incomplete    bool   `db:"incomplete"`
-	ProjectedFrom int64  `db:"projected_from"`
+	HistoryFloor int64  `db:"history_floor"`
+	StateFloor   *int64 `db:"state_floor"`
+	PrunedTo     int64  `db:"pruned_to"`
+	ChangedTo    string `db:"changed_to"`
 }
 
-// projected_from: active_contracts and lifetimes follow from what was active at this offset and from the events after it.
 func (q *Queries) FloorsGet(ctx context.Context, db DBTX, stream string) (FloorsGetRow, error) {
 	row := db.QueryRow(ctx, floorsGet, stream)
 	var i FloorsGetRow
@@ -34,10 +29,18 @@ func (q *Queries) FloorsGet(ctx context.Context, db DBTX, stream string) (Floors
 		&i.StateFloor,
 		&i.PrunedTo,
 		&i.ChangedTo,
-		&i.Incomplete,
-		&i.ProjectedFrom,
 	)
 	return i, err
+}
+
+const floorsHold = `-- name: FloorsHold :exec
+SELECT FROM floors f WHERE f.stream = 'updates' FOR SHARE
+`
+
+// Keeps the floors from being moved until the transaction ends.
+func (q *Queries) FloorsHold(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, floorsHold)
+	return err
 }
 
 const floorsSet = `-- name: FloorsSet :exec
@@ -46,9 +49,7 @@ SELECT r.stream, r.history_floor, r.state_floor, c.is_copy, row_digest(r)
 FROM (SELECT $1::text AS stream, $2::bigint AS history_floor, $3::bigint AS state_floor) r,
     unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT (stream, is_copy) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor, pruned_to = NULL,
-    waiting_snapshot = CASE WHEN f.waiting_snapshot >= excluded.state_floor THEN NULL ELSE f.waiting_snapshot END,
-    digest = CASE WHEN f.waiting_snapshot IS NULL OR f.waiting_snapshot >= excluded.state_floor THEN excluded.digest
-        ELSE changed_digest(f, jsonb_build_object('history_floor', excluded.history_floor, 'state_floor', excluded.state_floor, 'pruned_to', NULL::bigint)) END
+    digest = excluded.digest
 `
 
 type FloorsSetParams struct {
@@ -57,7 +58,6 @@ type FloorsSetParams struct {
 	StateFloor   *int64 `db:"state_floor"`
 }
 
-// Clears waiting_snapshot unless that snapshot can still lower the state floor.
 func (q *Queries) FloorsSet(ctx context.Context, db DBTX, arg FloorsSetParams) error {
 	_, err := db.Exec(ctx, floorsSet, arg.Stream, arg.HistoryFloor, arg.StateFloor)
 	return err

@@ -86,7 +86,7 @@ const lookupsCreationKnown = `-- name: LookupsCreationKnown :many
 SELECT w.contract_id::text AS contract_id
 FROM (SELECT unnest($1::text[]) AS contract_id) w
 WHERE EXISTS (SELECT FROM created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT watermark()))
-   OR EXISTS (SELECT FROM shown_created c WHERE c.contract_id = w.contract_id)
+   OR EXISTS (SELECT FROM carried_created c WHERE c.contract_id = w.contract_id)
 `
 
 // The contracts among those given whose creation is stored, up to the watermark. The ids are unnested, so that the planner looks each
@@ -120,6 +120,16 @@ func (q *Queries) LookupsForget(ctx context.Context, db DBTX, contractIds []stri
 	return err
 }
 
+const lookupsForgetCreated = `-- name: LookupsForgetCreated :exec
+DELETE FROM lookups l USING (SELECT unnest($1::text[]) AS contract_id) c WHERE l.contract_id = c.contract_id
+`
+
+// Removes look-ups of contracts whose creation is stored now, with or without an answer.
+func (q *Queries) LookupsForgetCreated(ctx context.Context, db DBTX, contractIds []string) error {
+	_, err := db.Exec(ctx, lookupsForgetCreated, contractIds)
+	return err
+}
+
 const lookupsWant = `-- name: LookupsWant :exec
 INSERT INTO lookups (contract_id, ledger_offset, node_id)
 SELECT m.contract_id, m.ledger_offset, m.node_id FROM missing_lookups($1, $2) m
@@ -131,7 +141,7 @@ type LookupsWantParams struct {
 }
 
 // Adds look-ups for the events of a range whose contract has neither a stored creation nor a look-up. After a reset those are missing of
-// contracts whose creation it removed. Who fills in history meanwhile sees the creation until the reset is committed, and adds none of them.
+// contracts whose creation it removed.
 func (q *Queries) LookupsWant(ctx context.Context, db DBTX, arg LookupsWantParams) error {
 	_, err := db.Exec(ctx, lookupsWant, arg.FromExclusive, arg.ToInclusive)
 	return err

@@ -7,8 +7,6 @@ package dbsqlc
 
 import (
 	"context"
-
-	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const pruneActive = `-- name: PruneActive :one
@@ -22,38 +20,6 @@ func (q *Queries) PruneActive(ctx context.Context, db DBTX, floor int64) (int64,
 	var count int64
 	err := row.Scan(&count)
 	return count, err
-}
-
-const pruneBelow = `-- name: PruneBelow :many
-SELECT u.ledger_offset FROM updates u
-WHERE u.ledger_offset <= $1::bigint AND ($2::timestamptz IS NULL OR u.record_time < $2::timestamptz)
-ORDER BY u.ledger_offset LIMIT 1
-`
-
-type PruneBelowParams struct {
-	Floor int64              `db:"floor"`
-	Until pgtype.Timestamptz `db:"until"`
-}
-
-// The first update up to an offset that was recorded before a time, if one is given.
-func (q *Queries) PruneBelow(ctx context.Context, db DBTX, arg PruneBelowParams) ([]int64, error) {
-	rows, err := db.Query(ctx, pruneBelow, arg.Floor, arg.Until)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var ledger_offset int64
-		if err := rows.Scan(&ledger_offset); err != nil {
-			return nil, err
-		}
-		items = append(items, ledger_offset)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const pruneCoverage = `-- name: PruneCoverage :exec
@@ -71,11 +37,6 @@ func (q *Queries) PruneCoverage(ctx context.Context, db DBTX, floor int64) error
 }
 
 const pruneFloors = `-- name: PruneFloors :exec
-WITH filled AS (
-    DELETE FROM fill_both
-), active AS (
-    DELETE FROM fill_active
-)
 UPDATE floors_both f SET history_floor = $1::bigint, state_floor = $1::bigint, pruned_to = greatest(f.pruned_to, $1::bigint),
     digest = changed_digest(f, jsonb_build_object('history_floor', $1::bigint, 'state_floor', $1::bigint,
         'pruned_to', greatest(f.pruned_to, $1::bigint)))
@@ -254,42 +215,4 @@ FROM (
 func (q *Queries) PruneSnapshot(ctx context.Context, db DBTX, floor int64) error {
 	_, err := db.Exec(ctx, pruneSnapshot, floor)
 	return err
-}
-
-const pruneUndecided = `-- name: PruneUndecided :many
-SELECT r.contract_id, r.ledger_offset FROM reassignments r
-WHERE r.ledger_offset <= $1::bigint
-  AND NOT EXISTS (
-      SELECT FROM reassignments o WHERE o.contract_id = r.contract_id AND o.reassignment_id = r.reassignment_id AND o.kind <> r.kind)
-  AND NOT EXISTS (
-      SELECT FROM carried_reassignments o WHERE o.contract_id = r.contract_id AND o.reassignment_id = r.reassignment_id AND o.kind <> r.kind)
-  AND NOT EXISTS (SELECT FROM active_contracts a WHERE a.contract_id = r.contract_id)
-  AND NOT EXISTS (SELECT FROM lifetimes l WHERE l.contract_id = r.contract_id AND l.deactivated_offset > r.ledger_offset)
-ORDER BY r.ledger_offset LIMIT 1
-`
-
-type PruneUndecidedRow struct {
-	ContractID   string `db:"contract_id"`
-	LedgerOffset int64  `db:"ledger_offset"`
-}
-
-// A reassignment in history that was filled in below what is complete, of which it is not known whether the other half followed.
-func (q *Queries) PruneUndecided(ctx context.Context, db DBTX, historyFloor int64) ([]PruneUndecidedRow, error) {
-	rows, err := db.Query(ctx, pruneUndecided, historyFloor)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []PruneUndecidedRow
-	for rows.Next() {
-		var i PruneUndecidedRow
-		if err := rows.Scan(&i.ContractID, &i.LedgerOffset); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }

@@ -140,7 +140,7 @@ WITH held AS (
                  (SELECT max(c.stakeholders_ref) FROM carried_created c WHERE c.ledger_offset = p.ledger_offset AND c.node_id = p.node_id)) AS stakeholders_ref
     FROM (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::integer[]) AS node_id) p
     CROSS JOIN LATERAL (
-        SELECT x.position_id, x.owner, x.instrument, x.instrument_admin, x.admin_signed FROM created_holdings x
+        SELECT x.position_id, x.owner, x.instrument, x.instrument_admin, x.admin_signed FROM holding_events x
         WHERE x.ledger_offset = p.ledger_offset AND x.node_id = p.node_id OFFSET 0) h
 ), shown AS (
     INSERT INTO position_stakeholders (position_id, stakeholders_ref)
@@ -199,23 +199,21 @@ WITH rare AS MATERIALIZED (
     WHERE p.position_id = ANY ($1::uuid[]) AND p.position_id <> position_of(NULL, NULL, NULL, false)
       AND NOT EXISTS (SELECT FROM active_contracts a WHERE a.position_id = p.position_id)
       AND NOT EXISTS (SELECT FROM lifetimes l WHERE l.position_id = p.position_id)
-      AND NOT EXISTS (SELECT FROM fill_active f WHERE f.position_id = p.position_id)
 ), lists AS MATERIALIZED (
     SELECT s.stakeholders_ref FROM position_stakeholders s WHERE s.position_id IN (SELECT r.position_id FROM rare r)
 ), places AS MATERIALIZED (
     SELECT c.ledger_offset, c.node_id FROM created c
     WHERE EXISTS (SELECT FROM rare)
-      AND (c.acs_delta IS FALSE OR c.ledger_offset > watermark()
-           OR c.ledger_offset <= coalesce((SELECT f.state_floor FROM floors f WHERE f.stream = 'updates'), watermark()))
+      AND (c.acs_delta IS FALSE OR c.ledger_offset > watermark())
       AND (c.stakeholders_ref IS NULL OR c.stakeholders_ref IN (SELECT l.stakeholders_ref FROM lists l))
     UNION
     SELECT c.ledger_offset, c.node_id FROM carried_created c
     WHERE EXISTS (SELECT FROM rare)
-      AND (c.reassignment_counter IS NULL OR c.snapshot_offset = (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates'))
+      AND c.reassignment_counter IS NULL
       AND (c.stakeholders_ref IS NULL OR c.stakeholders_ref IN (SELECT l.stakeholders_ref FROM lists l))
 ), held AS MATERIALIZED (
     SELECT DISTINCT h.position_id FROM places p
-    CROSS JOIN LATERAL (SELECT x.position_id FROM created_holdings x WHERE x.ledger_offset = p.ledger_offset AND x.node_id = p.node_id OFFSET 0) h
+    CROSS JOIN LATERAL (SELECT x.position_id FROM holding_events x WHERE x.ledger_offset = p.ledger_offset AND x.node_id = p.node_id OFFSET 0) h
 ), unheld AS (
     SELECT r.position_id FROM rare r WHERE r.position_id NOT IN (SELECT h.position_id FROM held h)
 ), stakeholders AS (
@@ -337,7 +335,7 @@ func (q *Queries) RedactionOf(ctx context.Context, db DBTX, arg RedactionOfParam
 const redactionPositions = `-- name: RedactionPositions :many
 SELECT DISTINCT h.position_id
 FROM (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::integer[]) AS node_id) p
-CROSS JOIN LATERAL (SELECT x.position_id FROM created_holdings x WHERE x.ledger_offset = p.ledger_offset AND x.node_id = p.node_id OFFSET 0) h
+CROSS JOIN LATERAL (SELECT x.position_id FROM holding_events x WHERE x.ledger_offset = p.ledger_offset AND x.node_id = p.node_id OFFSET 0) h
 `
 
 type RedactionPositionsParams struct {

@@ -72,7 +72,7 @@ func (q *Queries) ActiveAsOf(ctx context.Context, db DBTX, arg ActiveAsOfParams)
 
 const carriedCreatedOfActive = `-- name: CarriedCreatedOfActive :one
 SELECT EXISTS (
-    SELECT FROM shown_created
+    SELECT FROM carried_created
     WHERE ledger_offset = $1 AND node_id = $2 AND reassignment_counter IS NOT NULL)
 `
 
@@ -93,20 +93,20 @@ const carriedDrop = `-- name: CarriedDrop :exec
 WITH dropped AS (
     SELECT unnest($1::text[]) AS kind, unnest($2::bigint[]) AS ledger_offset, unnest($3::integer[]) AS number
 ), reassignments AS (
-    DELETE FROM shown_reassignments r USING dropped d
+    DELETE FROM carried_reassignments r USING dropped d
     WHERE d.kind = 'reassignment' AND d.ledger_offset = r.ledger_offset AND d.number = r.node_id
 ), unknown AS (
-    DELETE FROM shown_unknown_elements u USING dropped d
+    DELETE FROM carried_unknown_elements u USING dropped d
     WHERE d.kind = 'unknown' AND d.ledger_offset = u.ledger_offset AND d.number = u.ordinal
 ), incomplete AS (
-    UPDATE shown_created c SET reassignment_counter = NULL FROM dropped d
+    UPDATE carried_created c SET reassignment_counter = NULL FROM dropped d
     WHERE d.kind = 'active' AND d.ledger_offset = c.ledger_offset AND d.number = c.node_id
-      AND EXISTS (SELECT FROM shown_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id)
+      AND EXISTS (SELECT FROM carried_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id)
 )
-DELETE FROM shown_created c USING dropped d
+DELETE FROM carried_created c USING dropped d
 WHERE d.kind IN ('active', 'created') AND d.ledger_offset = c.ledger_offset AND d.number = c.node_id
   AND NOT EXISTS (
-      SELECT FROM shown_reassignments r
+      SELECT FROM carried_reassignments r
       WHERE d.kind = 'active' AND r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id)
 `
 
@@ -130,13 +130,13 @@ WITH places AS (
     SELECT unnest($3::bigint[]) AS ledger_offset, unnest($4::integer[]) AS node_id
 )
 SELECT (CASE WHEN c.reassignment_counter IS NULL THEN 'created' ELSE 'active' END)::text AS kind, c.ledger_offset, c.node_id AS number
-FROM shown_created c JOIN places p ON p.ledger_offset = c.ledger_offset AND p.node_id = c.node_id
+FROM carried_created c JOIN places p ON p.ledger_offset = c.ledger_offset AND p.node_id = c.node_id
 UNION ALL
 SELECT 'reassignment', r.ledger_offset, r.node_id
-FROM shown_reassignments r JOIN reassigned p ON p.ledger_offset = r.ledger_offset AND p.node_id = r.node_id
+FROM carried_reassignments r JOIN reassigned p ON p.ledger_offset = r.ledger_offset AND p.node_id = r.node_id
 UNION ALL
 SELECT 'unknown', u.ledger_offset, u.ordinal
-FROM shown_unknown_elements u
+FROM carried_unknown_elements u
 WHERE u.ledger_offset = $5 AND u.ordinal >= $6::bigint AND u.ordinal < $7::bigint
 `
 
@@ -186,8 +186,8 @@ func (q *Queries) CarriedEvents(ctx context.Context, db DBTX, arg CarriedEventsP
 }
 
 const carriedViewsDropOrphans = `-- name: CarriedViewsDropOrphans :exec
-DELETE FROM shown_interface_views v
-WHERE NOT EXISTS (SELECT FROM shown_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)
+DELETE FROM carried_interface_views v
+WHERE NOT EXISTS (SELECT FROM carried_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)
 `
 
 // Removes carried interface views whose creation event is not carried.
@@ -242,7 +242,7 @@ func (q *Queries) CoverageClose(ctx context.Context, db DBTX, arg CoverageCloseP
 const snapshotFinished = `-- name: SnapshotFinished :one
 SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.mixed, s.is_copy, s.digest, coalesce(d.definition::text, '')::text AS definition
 FROM snapshots s LEFT JOIN scopes d ON d.scope = s.scope
-WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
+WHERE s.finished_at IS NOT NULL
 ORDER BY s.snapshot_offset DESC LIMIT 1
 `
 

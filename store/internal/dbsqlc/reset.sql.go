@@ -16,9 +16,7 @@ WITH gone AS (
 SELECT count(*) FROM gone WHERE NOT is_copy
 `
 
-// Removes the coverage above the offset, except for a range that contains it: ResetCoverageCut shortens that. They are two statements because
-// this one may wait for a process that fills in history and makes the range above begin lower: only the next statement sees that it contains
-// the offset now.
+// Removes the coverage above the offset, except for a range that contains it: ResetCoverageCut shortens that.
 func (q *Queries) ResetCoverage(ctx context.Context, db DBTX, after int64) (int64, error) {
 	row := db.QueryRow(ctx, resetCoverage, after)
 	var count int64

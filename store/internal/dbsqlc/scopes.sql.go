@@ -9,153 +9,6 @@ import (
 	"context"
 )
 
-const activeContractsRemove = `-- name: ActiveContractsRemove :exec
-DELETE FROM active_contracts a
-USING (SELECT unnest($1::bigint[]) AS activated_offset, unnest($2::integer[]) AS activated_node_id) g
-WHERE a.activated_offset = g.activated_offset AND a.activated_node_id = g.activated_node_id
-`
-
-type ActiveContractsRemoveParams struct {
-	ActivatedOffsets []int64 `db:"activated_offsets"`
-	ActivatedNodeIds []int32 `db:"activated_node_ids"`
-}
-
-// Removes active contracts. The arrays are parallel.
-func (q *Queries) ActiveContractsRemove(ctx context.Context, db DBTX, arg ActiveContractsRemoveParams) error {
-	_, err := db.Exec(ctx, activeContractsRemove, arg.ActivatedOffsets, arg.ActivatedNodeIds)
-	return err
-}
-
-const carriedEnds = `-- name: CarriedEnds :many
-SELECT coalesce((
-    SELECT min(x.ledger_offset) FROM step_events x
-    WHERE x.contract_id = q.contract_id AND x.synchronizer_ref = q.synchronizer_ref AND x.kind <> 4 AND x.ledger_offset <= watermark()
-), 0)::bigint AS ended
-FROM (
-    SELECT unnest($1::text[]) AS contract_id, unnest($2::integer[]) AS synchronizer_ref,
-        generate_series(1, cardinality($1::text[])) AS number
-) q
-ORDER BY q.number
-`
-
-type CarriedEndsParams struct {
-	ContractIds      []string `db:"contract_ids"`
-	SynchronizerRefs []int32  `db:"synchronizer_refs"`
-}
-
-// Where contracts that a snapshot has as active end after it; 0: they are active. The arrays are parallel, and the result is.
-func (q *Queries) CarriedEnds(ctx context.Context, db DBTX, arg CarriedEndsParams) ([]int64, error) {
-	rows, err := db.Query(ctx, carriedEnds, arg.ContractIds, arg.SynchronizerRefs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var ended int64
-		if err := rows.Scan(&ended); err != nil {
-			return nil, err
-		}
-		items = append(items, ended)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const carriedUnknownForgetFrom = `-- name: CarriedUnknownForgetFrom :exec
-DELETE FROM carried_unknown_elements u WHERE u.ledger_offset = $1::bigint AND u.ordinal >= $2::bigint
-`
-
-type CarriedUnknownForgetFromParams struct {
-	At          int64 `db:"at"`
-	FromOrdinal int64 `db:"from_ordinal"`
-}
-
-// Removes the entries of unknown kinds of the snapshot at an offset from a place on. Pruning leaves the places of entries as they were, so
-// one that is read again may have another one.
-func (q *Queries) CarriedUnknownForgetFrom(ctx context.Context, db DBTX, arg CarriedUnknownForgetFromParams) error {
-	_, err := db.Exec(ctx, carriedUnknownForgetFrom, arg.At, arg.FromOrdinal)
-	return err
-}
-
-const coverageCut = `-- name: CoverageCut :exec
-WITH others AS (
-    DELETE FROM coverage_both c
-    WHERE c.stream = $1 AND c.scope <> $2 AND c.from_exclusive < $3::bigint AND c.to_inclusive > $4::bigint
-    RETURNING c.scope, c.is_copy, c.from_exclusive, c.to_inclusive, is_intact(c) AS intact
-), pieces AS (
-    SELECT $1::text AS stream, o.scope, o.from_exclusive, $4::bigint AS to_inclusive, o.is_copy, o.intact
-    FROM others o WHERE o.from_exclusive < $4::bigint
-    UNION ALL
-    SELECT $1, o.scope, $3::bigint, o.to_inclusive, o.is_copy, o.intact
-    FROM others o WHERE o.to_inclusive > $3::bigint
-)
-INSERT INTO coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
-SELECT p.stream, p.scope, p.from_exclusive, p.to_inclusive, p.is_copy, CASE WHEN p.intact THEN row_digest(p) END FROM pieces p
-`
-
-type CoverageCutParams struct {
-	Stream        string `db:"stream"`
-	Scope         string `db:"scope"`
-	ToInclusive   int64  `db:"to_inclusive"`
-	FromExclusive int64  `db:"from_exclusive"`
-}
-
-// Removes a range from the coverage of all scopes but one. The inserted rows are computed from all that the deletion returns, as in
-// CoverageClose.
-func (q *Queries) CoverageCut(ctx context.Context, db DBTX, arg CoverageCutParams) error {
-	_, err := db.Exec(ctx, coverageCut,
-		arg.Stream,
-		arg.Scope,
-		arg.ToInclusive,
-		arg.FromExclusive,
-	)
-	return err
-}
-
-const coverageEarlier = `-- name: CoverageEarlier :many
-SELECT c.stream = 'snapshot' AS snapshot, c.from_exclusive, c.to_inclusive, c.scope, coalesce(c.definition::text, '')::text AS definition
-FROM covered_scopes c
-WHERE NOT c.complete ORDER BY c.to_inclusive
-`
-
-type CoverageEarlierRow struct {
-	Snapshot      bool   `db:"snapshot"`
-	FromExclusive int64  `db:"from_exclusive"`
-	ToInclusive   int64  `db:"to_inclusive"`
-	Scope         string `db:"scope"`
-	Definition    string `db:"definition"`
-}
-
-// The carried snapshot, and the ranges that are covered, in a scope that lacks something of the one in force.
-func (q *Queries) CoverageEarlier(ctx context.Context, db DBTX) ([]CoverageEarlierRow, error) {
-	rows, err := db.Query(ctx, coverageEarlier)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CoverageEarlierRow
-	for rows.Next() {
-		var i CoverageEarlierRow
-		if err := rows.Scan(
-			&i.Snapshot,
-			&i.FromExclusive,
-			&i.ToInclusive,
-			&i.Scope,
-			&i.Definition,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const coverageElsewhere = `-- name: CoverageElsewhere :many
 SELECT c.from_exclusive, c.to_inclusive
 FROM coverage c JOIN floors f ON f.stream = c.stream
@@ -163,8 +16,7 @@ WHERE c.stream = 'updates' AND c.scope <> f.changed_to
 UNION ALL
 SELECT -1, k.snapshot_offset
 FROM snapshots k JOIN floors f ON f.stream = 'updates'
-WHERE k.finished_at IS NOT NULL AND k.snapshot_offset IS DISTINCT FROM f.waiting_snapshot
-  AND (k.mixed OR k.scope <> f.changed_to AND k.snapshot_offset <> $1::bigint)
+WHERE k.finished_at IS NOT NULL AND (k.mixed OR k.scope <> f.changed_to AND k.snapshot_offset <> $1::bigint)
 `
 
 type CoverageElsewhereRow struct {
@@ -194,26 +46,6 @@ func (q *Queries) CoverageElsewhere(ctx context.Context, db DBTX, at int64) ([]C
 	return items, nil
 }
 
-const coverageIncomplete = `-- name: CoverageIncomplete :one
-SELECT EXISTS (
-    SELECT FROM covered_scopes c
-    WHERE c.stream = $1 AND NOT c.complete AND c.from_exclusive < $2::bigint AND c.to_inclusive > $3::bigint)
-`
-
-type CoverageIncompleteParams struct {
-	Stream        string `db:"stream"`
-	ToInclusive   int64  `db:"to_inclusive"`
-	FromExclusive int64  `db:"from_exclusive"`
-}
-
-// Whether something of a range is covered in a scope that lacks something of the one in force.
-func (q *Queries) CoverageIncomplete(ctx context.Context, db DBTX, arg CoverageIncompleteParams) (bool, error) {
-	row := db.QueryRow(ctx, coverageIncomplete, arg.Stream, arg.ToInclusive, arg.FromExclusive)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
-}
-
 const coverageOfOthers = `-- name: CoverageOfOthers :one
 SELECT coalesce(min(c.scope), '')::text AS scope FROM coverage c
 WHERE c.stream = $1 AND c.scope <> $2 AND c.from_exclusive < $3::bigint AND c.to_inclusive > $4::bigint
@@ -239,54 +71,15 @@ func (q *Queries) CoverageOfOthers(ctx context.Context, db DBTX, arg CoverageOfO
 	return scope, err
 }
 
-const lifetimesRemove = `-- name: LifetimesRemove :exec
-DELETE FROM lifetimes l
-USING (SELECT unnest($1::bigint[]) AS deactivated_offset, unnest($2::bigint[]) AS activated_offset,
-    unnest($3::integer[]) AS activated_node_id) g
-WHERE l.deactivated_offset = g.deactivated_offset AND l.activated_offset = g.activated_offset AND l.activated_node_id = g.activated_node_id
-`
-
-type LifetimesRemoveParams struct {
-	DeactivatedOffsets []int64 `db:"deactivated_offsets"`
-	ActivatedOffsets   []int64 `db:"activated_offsets"`
-	ActivatedNodeIds   []int32 `db:"activated_node_ids"`
-}
-
-// Removes lifetimes. The arrays are parallel.
-func (q *Queries) LifetimesRemove(ctx context.Context, db DBTX, arg LifetimesRemoveParams) error {
-	_, err := db.Exec(ctx, lifetimesRemove, arg.DeactivatedOffsets, arg.ActivatedOffsets, arg.ActivatedNodeIds)
-	return err
-}
-
 const lookupsAgain = `-- name: LookupsAgain :exec
 UPDATE lookups SET status = 'wanted', reason = NULL, looked_up_at = NULL, template_ref = NULL, created_at = NULL, payload = NULL,
     contract_key = NULL, contract_key_hash = NULL, signatories = NULL, observers = NULL, witness_parties = NULL, exact = NULL
-WHERE status <> 'wanted' AND NOT ($1::boolean AND status = 'found')
+WHERE status NOT IN ('wanted', 'found')
 `
 
-// Forgets the answers to look-ups: they depend on the parties that ask. keep_found: but for those that brought a contract.
-func (q *Queries) LookupsAgain(ctx context.Context, db DBTX, keepFound bool) error {
-	_, err := db.Exec(ctx, lookupsAgain, keepFound)
-	return err
-}
-
-const lookupsWantKnown = `-- name: LookupsWantKnown :exec
-INSERT INTO lookups (contract_id, ledger_offset, node_id)
-SELECT e.contract_id, e.ledger_offset, e.node_id
-FROM (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::integer[]) AS node_id, unnest($3::text[]) AS contract_id) e
-WHERE NOT EXISTS (SELECT FROM created c WHERE c.contract_id = e.contract_id)
-ON CONFLICT DO NOTHING
-`
-
-type LookupsWantKnownParams struct {
-	LedgerOffsets []int64  `db:"ledger_offsets"`
-	NodeIds       []int32  `db:"node_ids"`
-	ContractIds   []string `db:"contract_ids"`
-}
-
-// Adds look-ups for events whose contract has neither a stored creation nor a look-up.
-func (q *Queries) LookupsWantKnown(ctx context.Context, db DBTX, arg LookupsWantKnownParams) error {
-	_, err := db.Exec(ctx, lookupsWantKnown, arg.LedgerOffsets, arg.NodeIds, arg.ContractIds)
+// Forgets the answers to look-ups, which depend on the parties that ask, but for those that brought a contract.
+func (q *Queries) LookupsAgain(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, lookupsAgain)
 	return err
 }
 
@@ -549,22 +342,5 @@ WHERE f.stream = 'updates' AND f.changed_to IS NOT NULL AND NOT EXISTS (SELECT F
 // the only one.
 func (q *Queries) ScopesForget(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, scopesForget)
-	return err
-}
-
-const snapshotReadAgain = `-- name: SnapshotReadAgain :exec
-UPDATE snapshots_both s SET scope = $1::text, entries = $2::bigint, pruned = NULL, mixed = NULL,
-    digest = changed_digest(s, jsonb_build_object('scope', $1::text, 'entries', $2::bigint, 'pruned', NULL::boolean, 'mixed', NULL::boolean))
-WHERE s.snapshot_offset = $3
-`
-
-type SnapshotReadAgainParams struct {
-	Scope          string `db:"scope"`
-	Entries        int64  `db:"entries"`
-	SnapshotOffset int64  `db:"snapshot_offset"`
-}
-
-func (q *Queries) SnapshotReadAgain(ctx context.Context, db DBTX, arg SnapshotReadAgainParams) error {
-	_, err := db.Exec(ctx, snapshotReadAgain, arg.Scope, arg.Entries, arg.SnapshotOffset)
 	return err
 }

@@ -50,7 +50,6 @@ func (q *Queries) SnapshotAdvance(ctx context.Context, db DBTX, arg SnapshotAdva
 const snapshotAtWatermark = `-- name: SnapshotAtWatermark :one
 SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.mixed, s.is_copy, s.digest FROM snapshots s
 WHERE s.finished_at IS NOT NULL AND s.snapshot_offset = (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates')
-  AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 `
 
 func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (Snapshots, error) {
@@ -100,7 +99,7 @@ func (q *Queries) SnapshotStart(ctx context.Context, db DBTX, arg SnapshotStartP
 
 const snapshotUnfinished = `-- name: SnapshotUnfinished :one
 SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.mixed, s.is_copy, s.digest FROM snapshots s
-WHERE s.finished_at IS NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
+WHERE s.finished_at IS NULL
 `
 
 // The unfinished snapshot that indexing will begin with.

@@ -194,7 +194,7 @@ SELECT count(*)
 FROM (
     SELECT e.ledger_offset FROM unknown_elements e
     UNION ALL
-    SELECT e.ledger_offset FROM shown_unknown_elements e
+    SELECT e.ledger_offset FROM carried_unknown_elements e
 ) u
 WHERE u.ledger_offset <= (SELECT watermark())
 `

@@ -13,7 +13,7 @@ import (
 
 const updateLast = `-- name: UpdateLast :one
 SELECT ledger_offset, coalesce(update_id, '')::text AS update_id FROM updates
-WHERE ledger_offset <= $1 AND ledger_offset > coalesce((SELECT f.history_floor FROM floors f WHERE f.stream = 'updates'), 0)
+WHERE ledger_offset <= $1
 ORDER BY ledger_offset DESC LIMIT 1
 `
 
@@ -22,8 +22,7 @@ type UpdateLastRow struct {
 	UpdateID     string `db:"update_id"`
 }
 
-// The last update up to an offset, but none below the history floor: updates that are not stored may follow one that was filled in
-// there.
+// The last update up to an offset.
 func (q *Queries) UpdateLast(ctx context.Context, db DBTX, upTo int64) (UpdateLastRow, error) {
 	row := db.QueryRow(ctx, updateLast, upTo)
 	var i UpdateLastRow

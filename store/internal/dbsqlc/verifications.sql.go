@@ -194,7 +194,7 @@ type VerificationUnsealedRow struct {
 
 // The first gap between the windows of a stream, from a floor on: where it begins, and where the next window begins (the greatest
 // bigint: there is none). The search begins at the window that begins at known, if there is one, so the work does not grow with the
-// number of windows. But where filled history has lowered the floor it begins at the floor.
+// number of windows.
 func (q *Queries) VerificationUnsealed(ctx context.Context, db DBTX, arg VerificationUnsealedParams) (VerificationUnsealedRow, error) {
 	row := db.QueryRow(ctx, verificationUnsealed, arg.Stream, arg.Known, arg.Floor)
 	var i VerificationUnsealedRow

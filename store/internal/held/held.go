@@ -19,19 +19,13 @@ import (
 type Extent struct {
 	Started      bool           // false: nothing was indexed, and the other fields say nothing
 	Watermark    ledger.Offset  // everything up to here is stored and shown
-	HistoryFloor ledger.Offset  // events after here are complete
+	HistoryFloor ledger.Offset  // events after here are complete, and active contracts and lifetimes computed from them
 	StateFloor   *ledger.Offset // from here on it is known what is active; nil: nowhere
-
-	// ProjectedFrom is the offset from which active contracts and lifetimes are computed. What was active there is known
-	// only if it is at or above a state floor.
-	ProjectedFrom ledger.Offset
 
 	PrunedTo ledger.Offset // an operator pruned up to here; 0: nothing was pruned
 
 	// ChangedTo is the hash of the scope in force, while something is covered in another one; empty: nothing is.
 	ChangedTo string
-	// Incomplete says that something is stored in a scope that lacks something of the one in force.
-	Incomplete bool
 }
 
 // Floor returns the offset after which all updates are stored.
@@ -49,9 +43,8 @@ func Read(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (Extent, err
 	}
 	return Extent{
 		Started: true, Watermark: watermark, HistoryFloor: ledger.Offset(floors.HistoryFloor),
-		StateFloor:    (*ledger.Offset)(floors.StateFloor),
-		ProjectedFrom: ledger.Offset(floors.ProjectedFrom), PrunedTo: ledger.Offset(floors.PrunedTo),
-		ChangedTo: floors.ChangedTo, Incomplete: floors.Incomplete,
+		StateFloor: (*ledger.Offset)(floors.StateFloor), PrunedTo: ledger.Offset(floors.PrunedTo),
+		ChangedTo: floors.ChangedTo,
 	}, nil
 }
 

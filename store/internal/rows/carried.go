@@ -214,18 +214,6 @@ func (c *Carried) Settle(elsewhere func(offset int64, nodeID int32) (bool, error
 	return nil
 }
 
-// LeaveOut removes the rows whose offsets are covered.
-func (c *Carried) LeaveOut(covered func(offset int64) bool) {
-	c.Created = slices.DeleteFunc(c.Created, func(r CarriedCreated) bool { return covered(r.LedgerOffset) })
-	c.interfaceViews = slices.DeleteFunc(c.interfaceViews,
-		func(r CarriedInterfaceView) bool { return covered(r.LedgerOffset) })
-	c.Reassignments = slices.DeleteFunc(c.Reassignments,
-		func(r CarriedReassignment) bool { return covered(r.LedgerOffset) })
-	c.unknown = slices.DeleteFunc(c.unknown, func(r CarriedUnknownElement) bool { return covered(r.LedgerOffset) })
-	c.incomplete = slices.DeleteFunc(c.incomplete,
-		func(i incompleteCreation) bool { return covered(i.created.LedgerOffset) })
-}
-
 // EventPlace identifies an event.
 type EventPlace struct {
 	Offset int64

@@ -14,7 +14,7 @@ import (
 	"ledgerindexer/store/internal/names"
 )
 
-// The view created_holdings defines what a contract holds. This file computes the same in a tenth of the time. Anybody
+// The view holding_events defines what a contract holds. This file computes the same in a tenth of the time. Anybody
 // can write the payloads that are read here, so a part that can't be read is nil, not an error.
 
 // The interfaces of the token standard whose views describe holdings, from the version that counts most on.

@@ -7,9 +7,9 @@ type Role string
 const (
 	RoleUpdates      Role = "updates"
 	RoleTransactions Role = "transactions"
-	RoleBackfill     Role = "backfill"
+	RolePruning      Role = "pruning"
 	RoleRepair       Role = "repair"
 )
 
 // Roles are all of them, in the order in which their turns are locked.
-var Roles = []Role{RoleRepair, RoleBackfill, RoleUpdates, RoleTransactions}
+var Roles = []Role{RoleRepair, RolePruning, RoleUpdates, RoleTransactions}

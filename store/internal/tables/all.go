@@ -11,25 +11,8 @@ const (
 	snapshot = "snapshot_offset"
 )
 
-// Which carried rows s are shown, and which are of the snapshot that waits until it lowers the state floor, if there is
-// one.
-const (
-	waiting          = "(SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')"
-	ofShown          = "s.snapshot_offset IS DISTINCT FROM " + waiting
-	ofWaiting        = "s.snapshot_offset = " + waiting
-	unknownOfShown   = "s.ledger_offset IS DISTINCT FROM " + waiting
-	unknownOfWaiting = "s.ledger_offset = " + waiting
-)
-
-// What projections follow from. Filled history counts where it is known what was active at the base.
-const (
-	activations = "active_holdings(@activated_after, @watermark, @base)"
-
-	// The contract was activated in history that was filled in and does not reach up to the floor, so that what ended it
-	// may be missing.
-	activatedBefore = "s.activated_offset <= @floor AND EXISTS (" +
-		"SELECT FROM coverage v WHERE v.from_exclusive < s.activated_offset AND v.to_inclusive >= s.activated_offset)"
-)
+// What projections follow from.
+const activations = "active_holdings(@floor, @watermark, @floor)"
 
 // totalsAside is true of totals of a reading of the history that is not shown: its records begin after the seq that
 // names it.
@@ -66,22 +49,17 @@ var all = []Table{
 		Place: offset, Reset: Remove, Pruned: true, Element: true},
 
 	{Name: "carried_created", Family: Snapshot, Seen: seenByList("stakeholders_ref", "witness_parties_ref"),
-		Which: ofShown, Content: key("payload", "contract_key", "contract_key_hash", "created_event_blob", "extra",
-			"entry_extra", "exact"), Key: key(offset, node), SnapshotOffset: snapshot, Fact: "created", Contract: true},
-	{Name: "carried_interface_views", Family: Snapshot, Seen: seenByList("seen_by_ref"), Which: ofShown,
+		Content: key("payload", "contract_key", "contract_key_hash", "created_event_blob", "extra", "entry_extra", "exact"),
+		Key:     key(offset, node), SnapshotOffset: snapshot, Fact: "created", Contract: true},
+	{Name: "carried_interface_views", Family: Snapshot, Seen: seenByList("seen_by_ref"),
 		Content: key("view_value", "status_message", "status_details", "extra", "exact"), Key: key(offset, node, "ordinal"),
 		SnapshotOffset: snapshot, Fact: "interface_views"},
-	{Name: "carried_reassignments", Family: Snapshot, Seen: seenByList("witness_parties_ref"), Which: ofShown,
+	{Name: "carried_reassignments", Family: Snapshot, Seen: seenByList("witness_parties_ref"),
 		Content: key("extra", "entry_extra", "exact"), Key: key(offset, node), SnapshotOffset: snapshot,
 		Fact:     "reassignments",
 		Contract: true},
-	{Name: "carried_unknown_elements", Family: Snapshot, Seen: Nobody, Which: unknownOfShown,
+	{Name: "carried_unknown_elements", Family: Snapshot, Seen: Nobody,
 		Content: key("raw", "entry_extra", "exact"), Key: key(offset, "ordinal"), SnapshotOffset: offset},
-
-	{Name: "carried_created", Family: Waiting, Which: ofWaiting, Key: key(offset, node)},
-	{Name: "carried_interface_views", Family: Waiting, Which: ofWaiting, Key: key(offset, node, "ordinal")},
-	{Name: "carried_reassignments", Family: Waiting, Which: ofWaiting, Key: key(offset, node)},
-	{Name: "carried_unknown_elements", Family: Waiting, Which: unknownOfWaiting, Key: key(offset, "ordinal")},
 
 	{Name: "transactions", Family: Records, Seen: ofHistory, Content: key("extra", "exact"), Key: key(seq), Place: seq,
 		Reset: Remove},
@@ -124,17 +102,15 @@ var all = []Table{
 		Follows: "held_stakeholders", Unknown: "EXISTS (SELECT FROM positions p WHERE p.position_id = s.position_id)"},
 	{Name: "active_contracts", Family: Projections, Seen: seenByList("stakeholders_ref"), Key: key("activated_offset",
 		"activated_node_id"), Place: "activated_offset", Reset: Remove,
-		Follows: activations, Of: "w.deactivated_offset IS NULL", Named: key("contract_id", "synchronizer_ref"),
-		Unknown: activatedBefore},
+		Follows: activations, Of: "w.deactivated_offset IS NULL", Named: key("contract_id", "synchronizer_ref")},
 	{Name: "lifetimes", Family: Projections, Seen: seenByList("stakeholders_ref"), Content: key("position_id", "amount",
 		"locked", "locked_until"), Key: key("deactivated_offset", "activated_offset", "activated_node_id"),
 		Place: "deactivated_offset", Partitioned: true, Reset: Reopen, Pruned: true,
-		Follows: activations, Of: "w.deactivated_offset IS NOT NULL",
-		Unknown: "s.deactivated_offset <= @judged_after OR s.activated_offset <= @replayed_to OR " + activatedBefore},
+		Follows: activations, Of: "w.deactivated_offset IS NOT NULL"},
 	{Name: "lookups", Family: Projections, Seen: ofLookup,
 		Content: key("payload", "contract_key", "contract_key_hash", "exact"),
 		Key:     key(offset, node), Place: offset, Reset: Remove, Pruned: true, Moved: true,
-		Follows: "wanted_lookups(@base, @watermark)", Named: key("contract_id")},
+		Follows: "wanted_lookups(@floor, @watermark)", Named: key("contract_id")},
 	{Name: "reader_lists", Family: Projections, Key: key("reader", "chunk"), Follows: "wanted_reader_lists"},
 
 	{Name: "verifications", Family: State, Seen: Nobody, Key: key("stream", "from_exclusive"),
@@ -185,9 +161,6 @@ var all = []Table{
 		NoCopy: "what was seen between two readings: a help for people"},
 	{Name: "rewrites", Family: State, Seen: Everyone, Key: key("rewrite"), NoCopy: "a help for readers that keep " +
 		"copies, which can read all of it again"},
-	{Name: "fill", Family: State, Key: key("only_row")},
-	{Name: "fill_active", Family: State, Content: key("position_id", "amount", "locked", "locked_until"),
-		Key: key("activated_offset", "activated_node_id"), NoCopy: "computed again where it is lost"},
 	{Name: "readers", Family: State, Key: key("reader"), NoCopy: "the operator's choice, who can grant it again"},
 	{Name: "reader_parties", Family: State, Key: key("reader", "party"), NoCopy: "as readers"},
 	{Name: "unlimited", Family: State, Seen: Nobody, Key: key("only_row"), NoCopy: "always the same row"},

@@ -23,7 +23,7 @@ type Family int
 const (
 	// Facts belong to an update. They are compared with the participant's updates, and sealed.
 	Facts Family = iota + 1
-	// Snapshot rows belong to an entry of the snapshot that is shown. They are compared with the participant's active
+	// Snapshot rows belong to an entry of the snapshot that is carried. They are compared with the participant's active
 	// contracts, and sealed.
 	Snapshot
 	// Records belong to a record of the transaction history. They are compared with the Scan service's, and sealed.
@@ -34,9 +34,6 @@ const (
 	Projections
 	// Dictionaries give numbers to names. They are kept twice.
 	Dictionaries
-	// Waiting rows belong to the snapshot that waits until it lowers the state floor. They are in the tables of Snapshot;
-	// they are not compared, and go with it.
-	Waiting
 	// State is everything else: what is held, positions, leadership, and what tasks have read. Most of it is kept twice.
 	State
 )
@@ -60,7 +57,7 @@ type Table struct {
 	Name   string
 	Family Family
 
-	// Key identifies a row: it is the primary key, except for columns that Which holds constant. Facts, Snapshot and
+	// Key identifies a row: it is the primary key, except for SnapshotOffset, and for columns that Which holds constant. Facts, Snapshot and
 	// Records are compared in its order.
 	Key []string
 

@@ -27,11 +27,3 @@ func ForgetLookups(ctx context.Context, tx pgx.Tx, contracts []string) error {
 	}
 	return nil
 }
-
-// ForgetCarriedLookups removes the look-ups of contracts whose creation is carried, with their answers.
-func ForgetCarriedLookups(ctx context.Context, tx pgx.Tx) error {
-	if err := queries.LookupsForgetCarried(ctx, tx); err != nil {
-		return fmt.Errorf("forget the look-ups of contracts that the snapshot brings: %w", err)
-	}
-	return nil
-}

@@ -11,7 +11,6 @@ import (
 
 // The reasons for which rows that readers may have seen were changed, as in ledger.rewrites.
 const (
-	FilledIn  = "filled in"
 	Repaired  = "repaired"
 	Reset     = "reset"
 	ReadAgain = "read again" // or derived again
