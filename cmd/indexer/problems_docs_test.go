@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -53,7 +54,7 @@ var documented = map[string]struct {
 	"internal/config/config.go": {1, []string{"there are no certificates to begin with"}},
 
 	"internal/export/bucket.go":   {3, []string{"`export`, `prune --exported`: the object store"}},
-	"internal/export/catalog.go":  {5, []string{"`export`, `prune --exported`: a manifest or a file", "`export --check`: a range was written again", "`export`, `prune --exported`: the place of a network", "`export`, `prune --exported`: two manifests", "`export`, `prune --exported`: a manifest is of another"}},
+	"internal/export/catalog.go":  {4, []string{"`export`, `prune --exported`: a manifest or a file", "`export --check`: a range was written again", "`export`, `prune --exported`: the place of a network", "`export`, `prune --exported`: two manifests", "`export`, `prune --exported`: a manifest is of another"}},
 	"internal/export/export.go":   {5, []string{"`export`: nothing has been indexed", "`export`, `prune --exported`: the database goes up to", "`export`: no manifest names"}},
 	"internal/export/held.go":     {1, []string{"`prune --exported`: updates changed"}},
 	"internal/export/manifest.go": {3, []string{"`export`, `prune --exported`: a manifest or a file", "`export`, `prune --exported`: a manifest is of another"}},
@@ -84,21 +85,19 @@ var documented = map[string]struct {
 	"scan/verdict.go": {7, []string{"the answer to a request is not JSON", "the Scan service refuses access", "one record of the transaction history is larger",
 		"a server's certificate is not trusted"}},
 
-	"store/access.go":                    {3, []string{"there is no such role", "nothing that is stored names a party", "a role can't be limited"}},
-	"store/audit/compare_copies.go":      {2, []string{"a row and its copy were both altered"}},
-	"store/audit/compare_coverage.go":    {2, []string{"the checkpoint, or the floors", "the ledger ends below the checkpoint"}},
-	"store/audit/redact.go":              {1, []string{"`redact`: another process"}},
-	"store/audit/redact_rows.go":         {3, []string{"`redact`: the database knows no", "`redact`: the contract is active"}},
-	"store/audit/repair_coverage.go":     {1, []string{"updates are stored beyond the ledger's end"}},
-	"store/audit/repair_transactions.go": {1, []string{"records of updates that were pruned are lost"}},
-	"store/change_scope.go":              {2, []string{"the scope can't be changed: another form", "the scope can't be changed: the database lacks"}},
-	"store/export_lock.go":               {1, []string{"`export`: another export"}},
-	"store/field_indexes.go":             {3, []string{"another command is making or dropping", "the role may not change", "too many of a field's last values"}},
-	"store/generations.go":               {1, []string{"records of updates that were pruned are lost"}},
-	"store/internal/held/held.go":        {2, []string{"the checkpoint, or the floors", "how far the transaction history was read is lost"}},
-	"store/internal/rows/carried.go":     {1, []string{"a snapshot has a contract later"}},
-	"store/internal/session/errors.go":   {2, []string{"the database can't be used", "the database refuses the rows"}},
-	"store/internal/session/session.go":  {1, []string{"a pooler gives a connection another session"}},
+	"store/access.go":                   {3, []string{"there is no such role", "nothing that is stored names a party", "a role can't be limited"}},
+	"store/audit/compare_copies.go":     {2, []string{"a row and its copy were both altered"}},
+	"store/audit/compare_coverage.go":   {2, []string{"the checkpoint, or the floors", "the ledger ends below the checkpoint"}},
+	"store/audit/redact.go":             {1, []string{"`redact`: another process"}},
+	"store/audit/redact_rows.go":        {3, []string{"`redact`: the database knows no", "`redact`: the contract is active"}},
+	"store/audit/repair_coverage.go":    {1, []string{"updates are stored beyond the ledger's end"}},
+	"store/change_scope.go":             {2, []string{"the scope can't be changed: another form", "the scope can't be changed: the database lacks"}},
+	"store/export_lock.go":              {1, []string{"`export`: another export"}},
+	"store/field_indexes.go":            {3, []string{"another command is making or dropping", "the role may not change", "too many of a field's last values"}},
+	"store/internal/held/held.go":       {2, []string{"the checkpoint, or the floors", "how far the transaction history was read is lost"}},
+	"store/internal/rows/carried.go":    {1, []string{"a snapshot has a contract later"}},
+	"store/internal/session/errors.go":  {2, []string{"the database can't be used", "the database refuses the rows"}},
+	"store/internal/session/session.go": {1, []string{"a pooler gives a connection another session"}},
 	"store/migrate.go": {4, []string{"the schemas of tables and views are not a pair", "a schema can't be named so", "the database has another encoding",
 		"migrating: something that somebody made"}},
 	"store/network.go":        {1, []string{"the transaction history in the database is of another network"}},
@@ -132,7 +131,7 @@ func TestProblemsAreDocumented(t *testing.T) {
 	require.True(t, found)
 	made := problems(t, "../..")
 	for file, is := range documented {
-		require.Equal(t, is.problems, made[file], "errors with exit code 3 in %s: give each its line in docs/operations.md, and correct this list", file)
+		assert.Equal(t, is.problems, made[file], "errors with exit code 3 in %s: give each its line in docs/operations.md, and correct this list", file)
 		for _, line := range is.lines {
 			require.Contains(t, section, line, file)
 		}
