@@ -49,7 +49,7 @@ func addServed(t *testing.T, rows map[string][]Row, seq int, r map[string]any, w
 			row["source"] = "transactions"
 		}
 		if relation == "transactions" {
-			row["rules"] = nil
+			row["rules"], row["update_offset"] = nil, nil
 		}
 		rows[relation] = append(rows[relation], row)
 	}

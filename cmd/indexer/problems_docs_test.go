@@ -54,8 +54,8 @@ var documented = map[string]struct {
 	"internal/config/config.go": {1, []string{"there are no certificates to begin with"}},
 
 	"internal/export/bucket.go":   {3, []string{"`export`, `prune --exported`: the object store"}},
-	"internal/export/catalog.go":  {4, []string{"`export`, `prune --exported`: a manifest or a file", "`export --check`: a range was written again", "`export`, `prune --exported`: the place of a network", "`export`, `prune --exported`: two manifests", "`export`, `prune --exported`: a manifest is of another"}},
-	"internal/export/export.go":   {5, []string{"`export`: nothing has been indexed", "`export`, `prune --exported`: the database goes up to", "`export`: no manifest names"}},
+	"internal/export/catalog.go":  {5, []string{"`export`, `prune --exported`: a manifest or a file", "`export --check`: a range was written again", "`export`, `prune --exported`: the place of a network", "`export`, `prune --exported`: two manifests", "`export`, `prune --exported`: a manifest is of another"}},
+	"internal/export/export.go":   {4, []string{"`export`: nothing has been indexed", "`export`, `prune --exported`: the database goes up to", "`export`: no manifest names"}},
 	"internal/export/held.go":     {1, []string{"`prune --exported`: updates changed"}},
 	"internal/export/manifest.go": {3, []string{"`export`, `prune --exported`: a manifest or a file", "`export`, `prune --exported`: a manifest is of another"}},
 	"internal/export/plan.go":     {4, []string{"`export`, `prune --exported`: the database goes up to", "`export`, `prune --exported`: a manifest is of another", "`export`, `prune --exported`: updates changed"}},

@@ -17,8 +17,8 @@ import (
 
 // SetupCopy names two databases of one ledger.
 type SetupCopy struct {
-	config.Database        // the one that gets what the other one has
-	FromDatabaseURL string `required:"" placeholder:"URL" help:"The database that has it, postgres://user@host/name, with the same --tables-schema and --views-schema. A password goes into its environment variable or a pgpass file." group:"Database:"`
+	config.Database // the one that gets what the other one has
+	config.FromDatabase
 }
 
 // Validate refuses URLs as config.Database does.

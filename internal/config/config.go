@@ -34,6 +34,11 @@ type Database struct {
 	Schemas     `group:"Database:"`
 }
 
+// FromDatabase names the database from which a setup is copied.
+type FromDatabase struct {
+	FromDatabaseURL string `required:"" placeholder:"URL" help:"The database that has it, postgres://user@host/name, with the same --tables-schema and --views-schema. A password goes into its environment variable or a pgpass file." group:"Database:"`
+}
+
 // Schemas selects one of several ledgers in one database.
 type Schemas struct {
 	TablesSchema string `default:"indexer" placeholder:"NAME" help:"Schema of the indexer's tables in the database: each ledger in it has a pair of schemas of its own. Default: ${default}."`

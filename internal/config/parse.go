@@ -269,6 +269,7 @@ func ofService(name, value string) bool {
 var settings = sync.OnceValues(func() ([]*kong.Flag, error) {
 	var all struct {
 		Database
+		FromDatabase
 		Ledger
 		Admin
 		Scan
