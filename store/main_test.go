@@ -125,12 +125,6 @@ type Repairer interface {
 	Close()
 }
 
-// repairs takes the role of repairing, which has to be free.
-func (d *testDB) repairs(s *Store) Repairer {
-	d.T.Helper()
-	return leads(d, func(ctx context.Context) (Repairer, bool, error) { return Audit.LeadRepair(ctx, s) })
-}
-
 // differences is everything that the database finds with itself.
 func (d *testDB) differences(s *Store) (list []findings.Difference) {
 	d.T.Helper()

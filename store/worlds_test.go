@@ -62,18 +62,6 @@ func (d *testDB) requireCarried(s *Store, at ledger.Offset, entries []ledger.Con
 	require.Empty(d.T, list)
 }
 
-// life is a page in which contracts are created, and others archived.
-func life(from, to ledger.Offset, at ledger.Offset, created, archived []string) []ledger.Page {
-	u := storetest.NewUpdate(at, "sync::1")
-	for i, id := range created {
-		u.Created = append(u.Created, storetest.Creation(int32(i), id))
-	}
-	for i, id := range archived {
-		u.Archived = append(u.Archived, storetest.Archival(int32(len(created)+i), id))
-	}
-	return []ledger.Page{{From: from, To: to, Updates: []ledger.Update{u}}}
-}
-
 // depths is a simulated ledger, and its snapshots at some offsets, at each of which contracts are between two
 // synchronizers.
 type depths struct {

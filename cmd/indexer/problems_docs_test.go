@@ -36,7 +36,7 @@ var documented = map[string]struct {
 	"internal/access/access.go":    {2, []string{"there is no token, or no client secret", "there are no certificates to begin with"}},
 	"internal/app/background.go":   {1, nil}, // of a task, which ends nothing
 	"internal/app/choose.go":       {1, []string{"the Scan service has neither updates of its network"}},
-	"internal/app/files.go":        {2, []string{"`backfill network --files`: a snapshot", "a folder, or the database, has another network's"}},
+	"internal/app/files.go":        {1, []string{"`backfill network --files`: a snapshot", "a folder, or the database, has another network's"}},
 	"internal/app/indexer.go":      {1, []string{"The process ends when no stream can continue"}},
 	"internal/app/indexes.go":      {1, []string{"no package is stored, or the types of a template"}},
 	"internal/app/job.go":          {1, []string{"another process writes this database"}},

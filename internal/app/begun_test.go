@@ -109,23 +109,6 @@ func (w *begunWorld) index(t *testing.T, snapshot bool) {
 	require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))
 }
 
-// requireWhole compares a database that began at the beginning of the ledger with the model, and what follows from
-// its facts with these.
-func (w *begunWorld) requireWhole(t *testing.T) {
-	t.Helper()
-	requireFloors(t, w.database, 0, 0)
-	require.Empty(t, sandbox.Diff(w.ledger.Truth(w.truth, w.ledger.End()), relations(t, w.database)))
-	for i := 0; i < w.ledger.Len(); i += 61 {
-		at := w.ledger.Offset(i)
-		require.Equal(t, trueActiveAt(w.ledger, w.truth, at), activeAt(t, w.database, at), "offset %d", at)
-	}
-	for _, relation := range []string{"carried_created", "carried_interface_views", "carried_reassignments", "lookups", "snapshots"} {
-		require.Equal(t, []string{"0"}, texts(t, w.database, "SELECT count(*)::text FROM indexer."+relation), relation)
-	}
-	result := requireVerified(t, w.database, w.ledgerURL)
-	require.Empty(t, result.Notes)
-}
-
 // requireBegunAt compares a database with one that began with a snapshot at an offset: every row of every relation,
 // what was active at every offset, and what is claimed.
 func (w *begunWorld) requireBegunAt(t *testing.T, at int64) {

@@ -455,7 +455,7 @@ func TestExportsThatAreRefused(t *testing.T) {
 	require.Empty(t, wrote)
 	empty := cfg
 	empty.DatabaseURL = throwaway.Migrated(t, migrate)
-	refused(empty, "nothing has been indexed yet")
+	refused(empty, "nothing has been indexed into schema")
 	requireWaiting(t, empty) // one that follows waits for that too
 }
 

@@ -195,14 +195,3 @@ func refuseFiles(err error, database string) error {
 	}
 	return err
 }
-
-func checkFilesOf(files *scan.Files, party string) error {
-	if files == nil || files.Party() == party {
-		return nil
-	}
-	return &ledger.Problem{
-		What: fmt.Sprintf("the bulk files are of the network that %s operates, and the Scan service and the database of "+
-			"that of %s", files.Party(), party),
-		Do: "correct --files, or --scan-url and --database-url",
-	}
-}
