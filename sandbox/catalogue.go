@@ -95,7 +95,11 @@ var (
 	namesPackages    = []string{packageID("splice-amulet-name-service-1")}
 )
 
-var onlyArchive = []choice{choiceArchive: {"Archive", true, -1}}
+// archived returns a template of which the simulated ledger exercises nothing but Archive.
+func archived(packageName string, packages []string, module, entity string) template {
+	return template{packageName: packageName, module: module, entity: entity, packages: packages,
+		choices: []choice{choiceArchive: {"Archive", true, -1}}}
+}
 
 var templates = []template{
 	templateAccount: {
@@ -111,8 +115,8 @@ var templates = []template{
 	templateLockedHolding: {
 		packageName: "bank", module: "Bank.Cash", entity: "LockedHolding", packages: bankPackages,
 		interfaces: []int{ifaceHolding, ifaceLockable, ifaceTokenHolding},
-		choices: []choice{{"Archive", true, -1}, {"Lockable_Unlock", true, ifaceLockable}, {"LockedHolding_Expire", true,
-			-1}, {"Lockable_Remaining", false, ifaceLockable}},
+		choices: []choice{{"Archive", true, -1}, {"Lockable_Unlock", true, ifaceLockable},
+			{"LockedHolding_Expire", true, -1}, {"Lockable_Remaining", false, ifaceLockable}},
 	},
 	templateOffer: {
 		packageName: "trade", module: "Trade.Offer", entity: "Offer", packages: tradePackages,
@@ -149,51 +153,35 @@ var templates = []template{
 		},
 	},
 
-	templateAllocation: {packageName: "splice-amulet", module: "Splice.AmuletAllocation", entity: "AmuletAllocation",
-		packages: amuletPackages, choices: onlyArchive},
-	templateAllocationV2: {packageName: "splice-amulet", module: "Splice.AmuletAllocationV2",
-		entity: "AmuletAllocationV2", packages: amuletPackages, choices: onlyArchive},
-	templatePreapproval: {packageName: "splice-amulet", module: "Splice.AmuletRules", entity: "TransferPreapproval",
-		packages: amuletPackages, choices: onlyArchive},
-	templateSetupProposal: {packageName: "splice-amulet", module: "Splice.AmuletRules",
-		entity: "ExternalPartySetupProposal", packages: amuletPackages, choices: onlyArchive},
-	templateOpenRound: {packageName: "splice-amulet", module: "Splice.Round", entity: "OpenMiningRound",
-		packages: amuletPackages, choices: onlyArchive},
-	templateSummarizingRound: {packageName: "splice-amulet", module: "Splice.Round", entity: "SummarizingMiningRound",
-		packages: amuletPackages, choices: onlyArchive},
-	templateIssuingRound: {packageName: "splice-amulet", module: "Splice.Round", entity: "IssuingMiningRound",
-		packages: amuletPackages, choices: onlyArchive},
-	templateClosedRound: {packageName: "splice-amulet", module: "Splice.Round", entity: "ClosedMiningRound",
-		packages: amuletPackages, choices: onlyArchive},
-	templateInitialPayment: {packageName: "splice-wallet-payments", module: "Splice.Wallet.Subscriptions",
-		entity: "SubscriptionInitialPayment", packages: paymentsPackages, choices: onlyArchive},
-	templatePayment: {packageName: "splice-wallet-payments", module: "Splice.Wallet.Subscriptions",
-		entity: "SubscriptionPayment", packages: paymentsPackages, choices: onlyArchive},
-	templateIdleState: {packageName: "splice-wallet-payments", module: "Splice.Wallet.Subscriptions",
-		entity: "SubscriptionIdleState", packages: paymentsPackages, choices: onlyArchive},
-	templateNameRules: {packageName: "splice-amulet-name-service", module: "Splice.Ans", entity: "AnsRules",
-		packages: namesPackages, choices: onlyArchive},
-	templateNameEntry: {packageName: "splice-amulet-name-service", module: "Splice.Ans", entity: "AnsEntry",
-		packages: namesPackages, choices: onlyArchive},
-	templateTransferCommand: {packageName: "splice-amulet", module: "Splice.ExternalPartyAmuletRules",
-		entity: "TransferCommand", packages: amuletPackages, choices: onlyArchive},
-	templateMemberTraffic: {packageName: "splice-amulet", module: "Splice.DecentralizedSynchronizer",
-		entity: "MemberTraffic", packages: amuletPackages, choices: onlyArchive},
+	templateAllocation:   archived("splice-amulet", amuletPackages, "Splice.AmuletAllocation", "AmuletAllocation"),
+	templateAllocationV2: archived("splice-amulet", amuletPackages, "Splice.AmuletAllocationV2", "AmuletAllocationV2"),
+	templatePreapproval:  archived("splice-amulet", amuletPackages, "Splice.AmuletRules", "TransferPreapproval"),
+	templateSetupProposal: archived("splice-amulet", amuletPackages, "Splice.AmuletRules",
+		"ExternalPartySetupProposal"),
+	templateOpenRound:        archived("splice-amulet", amuletPackages, "Splice.Round", "OpenMiningRound"),
+	templateSummarizingRound: archived("splice-amulet", amuletPackages, "Splice.Round", "SummarizingMiningRound"),
+	templateIssuingRound:     archived("splice-amulet", amuletPackages, "Splice.Round", "IssuingMiningRound"),
+	templateClosedRound:      archived("splice-amulet", amuletPackages, "Splice.Round", "ClosedMiningRound"),
+	templateInitialPayment: archived("splice-wallet-payments", paymentsPackages, "Splice.Wallet.Subscriptions",
+		"SubscriptionInitialPayment"),
+	templatePayment: archived("splice-wallet-payments", paymentsPackages, "Splice.Wallet.Subscriptions",
+		"SubscriptionPayment"),
+	templateIdleState: archived("splice-wallet-payments", paymentsPackages, "Splice.Wallet.Subscriptions",
+		"SubscriptionIdleState"),
+	templateNameRules: archived("splice-amulet-name-service", namesPackages, "Splice.Ans", "AnsRules"),
+	templateNameEntry: archived("splice-amulet-name-service", namesPackages, "Splice.Ans", "AnsEntry"),
+	templateTransferCommand: archived("splice-amulet", amuletPackages, "Splice.ExternalPartyAmuletRules",
+		"TransferCommand"),
+	templateMemberTraffic: archived("splice-amulet", amuletPackages, "Splice.DecentralizedSynchronizer", "MemberTraffic"),
 
-	templateAppReward: {packageName: "splice-amulet", module: "Splice.Amulet", entity: "AppRewardCoupon",
-		packages: amuletPackages, choices: onlyArchive},
-	templateRewardV2: {packageName: "splice-amulet", module: "Splice.Amulet", entity: "RewardCouponV2",
-		packages: amuletPackages, choices: onlyArchive},
-	templateValidatorReward: {packageName: "splice-amulet", module: "Splice.Amulet", entity: "ValidatorRewardCoupon",
-		packages: amuletPackages, choices: onlyArchive},
-	templateLiveness: {packageName: "splice-amulet", module: "Splice.ValidatorLicense",
-		entity: "ValidatorLivenessActivityRecord", packages: amuletPackages, choices: onlyArchive},
-	templateSVReward: {packageName: "splice-amulet", module: "Splice.Amulet", entity: "SvRewardCoupon",
-		packages: amuletPackages, choices: onlyArchive},
-	templateUnclaimedActivity: {packageName: "splice-amulet", module: "Splice.Amulet", entity: "UnclaimedActivityRecord",
-		packages: amuletPackages, choices: onlyArchive},
-	templateDevelopmentFund: {packageName: "splice-amulet", module: "Splice.Amulet", entity: "DevelopmentFundCoupon",
-		packages: amuletPackages, choices: onlyArchive},
+	templateAppReward:       archived("splice-amulet", amuletPackages, "Splice.Amulet", "AppRewardCoupon"),
+	templateRewardV2:        archived("splice-amulet", amuletPackages, "Splice.Amulet", "RewardCouponV2"),
+	templateValidatorReward: archived("splice-amulet", amuletPackages, "Splice.Amulet", "ValidatorRewardCoupon"),
+	templateLiveness: archived("splice-amulet", amuletPackages, "Splice.ValidatorLicense",
+		"ValidatorLivenessActivityRecord"),
+	templateSVReward:          archived("splice-amulet", amuletPackages, "Splice.Amulet", "SvRewardCoupon"),
+	templateUnclaimedActivity: archived("splice-amulet", amuletPackages, "Splice.Amulet", "UnclaimedActivityRecord"),
+	templateDevelopmentFund:   archived("splice-amulet", amuletPackages, "Splice.Amulet", "DevelopmentFundCoupon"),
 }
 
 // Choices of the templates of amulets.
