@@ -21,9 +21,14 @@ type SetupCopy struct {
 	config.FromDatabase
 }
 
+// source is the database that has it.
+func (c SetupCopy) source() config.Database {
+	return config.Database{DatabaseURL: c.FromDatabaseURL, Schemas: c.Schemas}
+}
+
 // Validate refuses URLs as config.Database does.
 func (c SetupCopy) Validate() error {
-	if err := (config.Database{DatabaseURL: c.FromDatabaseURL, Schemas: c.Schemas}).Validate(); err != nil {
+	if err := c.source().Validate(); err != nil {
 		return fmt.Errorf("--from-database-url, as %w", err)
 	}
 	return c.Database.Validate()
@@ -51,7 +56,7 @@ type SetupReport struct {
 // CopySetup lists what hangs on one database, in the order in which it is made, and makes it in another one if it is to
 // be applied. What can't be made is reported, and the rest is made. Done again it makes what is missing.
 func CopySetup(ctx context.Context, cfg SetupCopy, apply bool, logger *slog.Logger) (r *SetupReport, err error) {
-	from, err := (config.Database{DatabaseURL: cfg.FromDatabaseURL, Schemas: cfg.Schemas}).Open(ctx, logger)
+	from, err := cfg.source().Open(ctx, logger)
 	if err != nil {
 		return nil, fmt.Errorf("--from-database-url: %w", err)
 	}
@@ -135,13 +140,23 @@ func (c *setupCopy) redactions(ctx context.Context) error {
 }
 
 func (c *setupCopy) pqs(ctx context.Context) error {
-	names, err := c.from.PQSSchemas(ctx)
+	return c.named(ctx, "pqs", (*store.Store).PQSSchemas, c.to.EnablePQS)
+}
+
+func (c *setupCopy) publications(ctx context.Context) error {
+	return c.named(ctx, "publication", (*store.Store).Publications, c.to.EnablePublication)
+}
+
+// named adds what its name says whole.
+func (c *setupCopy) named(ctx context.Context, kind string, list func(*store.Store, context.Context) ([]string, error),
+	enable func(ctx context.Context, name string) error) error {
+	names, err := list(c.from, ctx)
 	if err != nil {
 		return err
 	}
-	there, err := c.to.PQSSchemas(ctx)
+	there, err := list(c.to, ctx)
 	for _, name := range names {
-		c.add("pqs", name, slices.Contains(there, name), func(ctx context.Context) error { return c.to.EnablePQS(ctx, name) })
+		c.add(kind, name, slices.Contains(there, name), func(ctx context.Context) error { return enable(ctx, name) })
 	}
 	return err
 }
@@ -189,19 +204,6 @@ func (c *setupCopy) index(ctx context.Context, index store.FieldIndex, of store.
 	})
 	if err == nil && made.Type != index.Type {
 		err = fmt.Errorf("it was made for %s, and not for %s: that is the field's type there", made.Type, index.Type)
-	}
-	return err
-}
-
-func (c *setupCopy) publications(ctx context.Context) error {
-	names, err := c.from.Publications(ctx)
-	if err != nil {
-		return err
-	}
-	there, err := c.to.Publications(ctx)
-	for _, name := range names {
-		c.add("publication", name, slices.Contains(there, name),
-			func(ctx context.Context) error { return c.to.EnablePublication(ctx, name) })
 	}
 	return err
 }
