@@ -69,22 +69,17 @@ func (l *UpdatesWriter) deriveRecords(ctx context.Context, tx pgx.Tx) (step Deri
 	} else if d.Any && step.To >= extent.Watermark {
 		return step, nil
 	}
-	writer := TransactionsWriter{l.Leader}
-	if err := writer.holdPosition(ctx, tx, d.At); err != nil {
-		return step, err
-	}
 	if d.Outdated {
 		step.To = extent.Floor()
-		left, err := held.RecordsUpTo(ctx, l.store.db, tx, d.At, step.To)
-		if err == nil {
-			err = l.RemoveRecords(ctx, tx, d.At, left, step.To, writing.ReadAgain)
-		}
-		if err == nil {
-			d.At, err = held.TransactionsPosition(ctx, l.store.db, tx)
-		}
-		if err != nil {
+		if err := l.RemoveDerived(ctx, tx, &extent, d.At, writing.ReadAgain); err != nil {
 			return step, err
 		}
+		d.At, err = held.TransactionsPosition(ctx, l.store.db, tx)
+	} else {
+		err = (&TransactionsWriter{l.Leader}).holdPosition(ctx, tx, d.At)
+	}
+	if err != nil {
+		return step, err
 	}
 	if !d.Any {
 		if err := l.nameNetwork(ctx, tx); err != nil {
@@ -159,10 +154,14 @@ func (l *UpdatesWriter) nameNetwork(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// RemoveRecords removes the derived records after a seq, and what follows from them, so that those of the updates after
-// an offset are derived again.
-func (l *UpdatesWriter) RemoveRecords(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition, left int64,
-	to ledger.Offset, reason string) error {
+// RemoveDerived removes the derived records, and what follows from them, so that they are derived again; but for those
+// of updates that were pruned.
+func (l *UpdatesWriter) RemoveDerived(ctx context.Context, tx pgx.Tx, extent *Extent, at ledger.TransactionsPosition,
+	reason string) error {
+	left, err := held.RecordsKept(ctx, l.store.db, tx, extent, at)
+	if err != nil {
+		return err
+	}
 	for _, table := range tables.In(tables.Records, tables.Totals) {
 		if !table.OfRecords() {
 			continue
@@ -171,7 +170,7 @@ func (l *UpdatesWriter) RemoveRecords(ctx context.Context, tx pgx.Tx, at ledger.
 			return fmt.Errorf("remove the rows of %s of records after seq %d: %w", table.Name, left, err)
 		}
 	}
-	return l.recordsRemoved(ctx, tx, at, left, to, reason)
+	return l.recordsRemoved(ctx, tx, at, left, extent.Floor(), reason)
 }
 
 // recordsRemoved moves the position of derived records back, after those beyond a seq were removed, and computes again

@@ -46,7 +46,7 @@ func (s *Stored) compareFollowing(ctx context.Context, tx pgx.Tx, step func(at l
 	if c.Outdated = d.Outdated; c.Outdated {
 		return c, nil
 	}
-	if c.Kept, err = s.kept(ctx, tx, &extent, d.At); err != nil {
+	if c.Kept, err = held.RecordsKept(ctx, s.db, tx, &extent, d.At); err != nil {
 		return c, err
 	}
 	after := c.Kept
@@ -70,15 +70,6 @@ func (s *Stored) compareFollowing(ctx context.Context, tx pgx.Tx, step func(at l
 	return c, nil
 }
 
-// kept returns the seq up to which records follow from updates that were pruned.
-func (s *Stored) kept(ctx context.Context, tx pgx.Tx, extent *held.Extent,
-	at ledger.TransactionsPosition) (int64, error) {
-	if extent.PrunedTo == 0 { // whatever the records say
-		return 0, nil
-	}
-	return held.RecordsUpTo(ctx, s.db, tx, at, extent.Floor())
-}
-
 // DeriveAgain derives the records of a network's updates again, but for those whose updates were pruned: it removes
 // them, and writes them anew up to the watermark. Readers see those that are written already.
 func (r *Repairer) DeriveAgain(ctx context.Context, step func(at ledger.Offset)) error {
@@ -92,11 +83,7 @@ func (r *Repairer) DeriveAgain(ctx context.Context, step func(at ledger.Offset))
 		if err != nil {
 			return err
 		}
-		left, err := r.stored.kept(ctx, tx, &extent, at)
-		if err != nil {
-			return err
-		}
-		return writer.RemoveRecords(ctx, tx, at, left, extent.Floor(), writing.Repaired)
+		return writer.RemoveDerived(ctx, tx, &extent, at, writing.Repaired)
 	})
 	if err != nil {
 		return fmt.Errorf("remove the records that follow from updates: %w", session.Refused(err))

@@ -53,3 +53,12 @@ func RecordsUpTo(ctx context.Context, d *session.Database, db dbsqlc.DBTX, at le
 	}
 	return seq, nil
 }
+
+// RecordsKept returns the seq up to which the records follow from updates that were pruned: nothing derives them again.
+func RecordsKept(ctx context.Context, d *session.Database, db dbsqlc.DBTX, extent *Extent,
+	at ledger.TransactionsPosition) (int64, error) {
+	if extent.PrunedTo == 0 { // whatever the records say
+		return 0, nil
+	}
+	return RecordsUpTo(ctx, d, db, at, extent.Floor())
+}
