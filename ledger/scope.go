@@ -56,19 +56,6 @@ func (s Scope) Hash() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Union returns the scope that shows what each of two scopes of the same form shows.
-func (s Scope) Union(other Scope) Scope {
-	all := func(list, other []string) []string {
-		if len(list) == 0 || len(other) == 0 {
-			return nil
-		}
-		return slices.Concat(list, other)
-	}
-	s.Parties, s.Templates = all(s.Parties, other.Parties), all(s.Templates, other.Templates)
-	s.Interfaces = slices.Concat(s.Interfaces, other.Interfaces)
-	return s
-}
-
 // OtherForm names the settings, as flags, by which what two scopes both show is not shown in the same form.
 func (s Scope) OtherForm(other Scope) (flags []string) {
 	return named([]setting{

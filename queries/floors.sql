@@ -9,7 +9,3 @@ FROM (SELECT @stream::text AS stream, @history_floor::bigint AS history_floor, s
     unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT (stream, is_copy) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor, pruned_to = NULL,
     digest = excluded.digest;
-
--- name: FloorsHold :exec
--- Keeps the floors from being moved until the transaction ends.
-SELECT FROM floors f WHERE f.stream = 'updates' FOR SHARE;

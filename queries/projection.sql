@@ -5,12 +5,6 @@ WHERE e.ledger_offset > @from_exclusive::bigint AND e.ledger_offset <= @to_inclu
 ORDER BY e.ledger_offset, e.node_id, e.kind
 LIMIT @at_most::bigint;
 
--- name: StepEventsOf :many
--- The events of some contracts that concern the active set, up to an offset, in order.
-SELECT * FROM step_events e
-WHERE e.contract_id = ANY (@contract_ids::text[]) AND e.ledger_offset <= @up_to::bigint
-ORDER BY e.ledger_offset, e.node_id, e.kind;
-
 -- name: ActiveContractsUse :exec
 -- Adds look-ups for contracts that events refer to and that are not active.
 INSERT INTO lookups (contract_id, ledger_offset, node_id)

@@ -2,9 +2,6 @@
 -- Numbers the changes in the order of their commits: one transaction adds them at a time.
 LOCK TABLE rewrites IN SHARE ROW EXCLUSIVE MODE;
 
--- name: RewritesNewest :one
-SELECT coalesce(max(r.rewrite), 0)::bigint AS rewrite FROM rewrites r;
-
 -- name: RewriteNote :exec
 -- Adds a change. If it touches or overlaps the newest one, of the same stream and reason, it replaces that with the whole range. A reset
 -- does not: between two of them rows were read again.

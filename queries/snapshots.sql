@@ -25,10 +25,6 @@ SELECT count(*) FROM moved WHERE NOT is_copy;
 SELECT s.* FROM snapshots s
 WHERE s.finished_at IS NOT NULL AND s.snapshot_offset = (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates');
 
--- name: SnapshotsKeep :exec
--- Removes all snapshots but one. Their rows are removed before.
-DELETE FROM snapshots_both WHERE snapshot_offset <> @snapshot_offset;
-
 -- name: SnapshotDiscard :exec
 DELETE FROM snapshots_both WHERE finished_at IS NULL;
 

@@ -20,11 +20,6 @@ WHERE stream = @stream AND from_exclusive >= @from_exclusive ORDER BY from_exclu
 SELECT * FROM verifications
 WHERE stream = @stream AND from_exclusive >= @from_exclusive AND to_inclusive <= @to_inclusive ORDER BY from_exclusive;
 
--- name: VerificationsOverlapping :many
--- The windows that have a part of a range.
-SELECT * FROM verifications
-WHERE stream = @stream AND from_exclusive < @to_inclusive AND to_inclusive > @from_exclusive ORDER BY from_exclusive;
-
 -- name: VerificationsRepaired :exec
 -- Marks the windows that overlap a range as repaired now, and so after they were sealed, also where the clock was set back in between.
 UPDATE verifications SET repaired_at = greatest(clock_timestamp(), verified_at + interval '1 microsecond')

@@ -103,29 +103,6 @@ func (s *Store) typedViews(ctx context.Context, db dbsqlc.DBTX, of TypedView) ([
 	return list, nil
 }
 
-// TypedViewComments returns the comments on the columns of the views in a schema, by the names of view and column.
-func (s *Store) TypedViewComments(ctx context.Context, schema string) (map[string]map[string]string, error) {
-	comments := map[string]map[string]string{}
-	var view, column, comment string
-	err := pg.Each(ctx, s.db.Pool, `
-		SELECT c.relname, a.attname, d.description
-		FROM pg_class c
-		JOIN pg_namespace n ON n.oid = c.relnamespace
-		JOIN pg_attribute a ON a.attrelid = c.oid
-		JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = a.attnum
-		WHERE n.nspname = $1 AND c.relkind = 'v'`, []any{schema}, []any{&view, &column, &comment}, func() error {
-		if comments[view] == nil {
-			comments[view] = map[string]string{}
-		}
-		comments[view][column] = comment
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read the comments on typed views: %w", err)
-	}
-	return comments, nil
-}
-
 // ChangeTypedViews calls change in a transaction, one at a time. All of its changes are made, or none. It changes the
 // views in a schema: those of one template or interface, or all if of does not name one. While readers hold a view's
 // lock, it rolls back and calls change again, so that other readers do not queue behind it.

@@ -33,16 +33,6 @@ func (q *Queries) FloorsGet(ctx context.Context, db DBTX, stream string) (Floors
 	return i, err
 }
 
-const floorsHold = `-- name: FloorsHold :exec
-SELECT FROM floors f WHERE f.stream = 'updates' FOR SHARE
-`
-
-// Keeps the floors from being moved until the transaction ends.
-func (q *Queries) FloorsHold(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, floorsHold)
-	return err
-}
-
 const floorsSet = `-- name: FloorsSet :exec
 INSERT INTO floors_both AS f (stream, history_floor, state_floor, is_copy, digest)
 SELECT r.stream, r.history_floor, r.state_floor, c.is_copy, row_digest(r)

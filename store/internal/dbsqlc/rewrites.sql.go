@@ -83,14 +83,3 @@ func (q *Queries) RewritesLock(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, rewritesLock)
 	return err
 }
-
-const rewritesNewest = `-- name: RewritesNewest :one
-SELECT coalesce(max(r.rewrite), 0)::bigint AS rewrite FROM rewrites r
-`
-
-func (q *Queries) RewritesNewest(ctx context.Context, db DBTX) (int64, error) {
-	row := db.QueryRow(ctx, rewritesNewest)
-	var rewrite int64
-	err := row.Scan(&rewrite)
-	return rewrite, err
-}

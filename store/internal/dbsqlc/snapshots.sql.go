@@ -122,16 +122,6 @@ func (q *Queries) SnapshotUnfinished(ctx context.Context, db DBTX) (Snapshots, e
 	return i, err
 }
 
-const snapshotsKeep = `-- name: SnapshotsKeep :exec
-DELETE FROM snapshots_both WHERE snapshot_offset <> $1
-`
-
-// Removes all snapshots but one. Their rows are removed before.
-func (q *Queries) SnapshotsKeep(ctx context.Context, db DBTX, snapshotOffset int64) error {
-	_, err := db.Exec(ctx, snapshotsKeep, snapshotOffset)
-	return err
-}
-
 const timeoutsOff = `-- name: TimeoutsOff :exec
 SELECT set_config(s.name, '0', true) FROM pg_catalog.pg_settings s WHERE s.name IN ('statement_timeout', 'transaction_timeout')
 `

@@ -234,47 +234,6 @@ func (q *Queries) VerificationUpdatesEnd(ctx context.Context, db DBTX, arg Verif
 	return items, nil
 }
 
-const verificationsOverlapping = `-- name: VerificationsOverlapping :many
-SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at FROM verifications
-WHERE stream = $1 AND from_exclusive < $2 AND to_inclusive > $3 ORDER BY from_exclusive
-`
-
-type VerificationsOverlappingParams struct {
-	Stream        string `db:"stream"`
-	ToInclusive   int64  `db:"to_inclusive"`
-	FromExclusive int64  `db:"from_exclusive"`
-}
-
-// The windows that have a part of a range.
-func (q *Queries) VerificationsOverlapping(ctx context.Context, db DBTX, arg VerificationsOverlappingParams) ([]Verifications, error) {
-	rows, err := db.Query(ctx, verificationsOverlapping, arg.Stream, arg.ToInclusive, arg.FromExclusive)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Verifications
-	for rows.Next() {
-		var i Verifications
-		if err := rows.Scan(
-			&i.Stream,
-			&i.FromExclusive,
-			&i.ToInclusive,
-			&i.VerifiedAt,
-			&i.Result,
-			&i.Differences,
-			&i.Digest,
-			&i.RepairedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const verificationsRemove = `-- name: VerificationsRemove :exec
 DELETE FROM verifications WHERE stream = $1 AND to_inclusive > $2
 `

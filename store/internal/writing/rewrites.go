@@ -38,19 +38,6 @@ func NoteRewrite(ctx context.Context, tx pgx.Tx, stream string, from, to int64, 
 	return nil
 }
 
-// RewrittenSince reports whether anything was noted after a rewrite, and keeps others from noting until the transaction
-// ends.
-func RewrittenSince(ctx context.Context, tx pgx.Tx, rewrite int64) (bool, error) {
-	if err := queries.RewritesLock(ctx, tx); err != nil {
-		return false, fmt.Errorf("wait for another process that notes a rewrite: %w", err)
-	}
-	newest, err := queries.RewritesNewest(ctx, tx)
-	if err != nil {
-		return false, fmt.Errorf("read the newest rewrite: %w", err)
-	}
-	return newest != rewrite, nil
-}
-
 // Unseal forgets the windows of a stream that reach beyond a place: what is stored there will be something else.
 func Unseal(ctx context.Context, db dbsqlc.DBTX, stream string, after int64) error {
 	err := queries.VerificationsRemove(ctx, db, dbsqlc.VerificationsRemoveParams{Stream: stream, After: after})
