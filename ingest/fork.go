@@ -139,8 +139,7 @@ func (c *forkCheck) compareContent(ctx context.Context, last anchor, update *led
 		"first", found.First[0].String())
 	if found.Differences == found.Lacking {
 		logger.InfoContext(ctx, "the ledger shows values of the last stored update that it did not show before, as one "+
-			"does whose server "+
-			"was upgraded; `indexer verify --repair` stores them")
+			"does whose server was upgraded; `indexer verify --repair` stores them")
 	} else {
 		logger.ErrorContext(ctx, "the last stored update is not stored as the ledger shows it: run `indexer verify --repair`")
 	}

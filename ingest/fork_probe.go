@@ -162,10 +162,9 @@ func restored(what string, agreed ledger.Offset) *ledger.Problem {
 	return &ledger.Problem{
 		What: fmt.Sprintf("%s; the last offset at which they agree is %d", what, agreed),
 		Do: fmt.Sprintf("its server was restored from an older backup: if that is to stay, run `indexer reanchor`, which "+
-			"says what both have and, with --apply, removes "+
-			"everything after the last offset in common from the database, then start the indexer again: it reads on from "+
-			"there. Of a network that is "+
-			"`indexer reset --network --to-offset %d --apply`", agreed),
+			"says what both have and, with --apply, removes everything after the last offset in common from the database, "+
+			"then start the indexer again: it reads on from "+
+			"there. Of a network that is `indexer reset --network --to-offset %d --apply`", agreed),
 	}
 }
 

@@ -59,8 +59,7 @@ func (h *Hosting) Run(ctx context.Context) error {
 			if errors.Is(err, ledger.ErrNotOffered) { // no failure: nobody can mend it who reads with few rights
 				if !said {
 					h.Logger.InfoContext(ctx, "the participant does not say which parties it hosts: sums of holdings are of what is "+
-						"stored, also of parties "+
-						"that are hosted elsewhere", "task", TaskHosting, "error", err)
+						"stored, also of parties that are hosted elsewhere", "task", TaskHosting, "error", err)
 				}
 				said = true
 				worked()

@@ -15,8 +15,8 @@ type UpdateSource interface {
 	// a larger one. It is safe for concurrent use.
 	ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, maxBytes int64) (ledger.Page, error)
 	// TailUpdates waits for updates after an offset: until limit elements came (full), or none came for the time idle.
-	TailUpdates(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool,
-		err error)
+	TailUpdates(ctx context.Context, after ledger.Offset, limit int,
+		idle time.Duration) (page ledger.Page, full bool, err error)
 	// Changes counts how often another server may have begun to answer, such as with each new connection, or when one
 	// ended with a request on it. It grows before the first answer of the other server is returned.
 	Changes() int64

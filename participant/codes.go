@@ -104,11 +104,10 @@ const noTokens = "or read from a participant of release 3.5 or later, or narrow 
 func snapshotMayBeCut(at ledger.Offset, n int) ruling {
 	return ruling{act,
 		fmt.Sprintf("the server sent %d entries of the snapshot at offset %d and may have cut it there without saying so: "+
-			"it has no continuation "+
-			"tokens, and when it was asked for more than %d updates it did not send as many in one list", n, at, n),
+			"it has no continuation tokens, and when it was asked for more than %d updates it did not send as many in one list",
+			n, at, n),
 		fmt.Sprintf("raise http-list-max-elements-limit on the participant above the number of active contracts (where it "+
-			"has too few updates "+
-			"since it was pruned, try again when there are more than %d), ", n) + noTokens}
+			"has too few updates since it was pruned, try again when there are more than %d), ", n) + noTokens}
 }
 
 // tooMuch returns the ruling for an answer above the byte limit; the error has the limit.

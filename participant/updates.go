@@ -121,8 +121,8 @@ func (c *Client) readList(
 	c.served.observe(began, list.Elements)
 	if page.To <= after {
 		return ledger.Page{}, contradiction(operation,
-			"the answer is only a checkpoint at offset %d, where the read begins, "+
-				"and the server may have cut off what follows", page.To)
+			"the answer is only a checkpoint at offset %d, where the read begins, and the server may have cut off what follows",
+			page.To)
 	}
 	return page, nil
 }

@@ -69,8 +69,8 @@ func (u knownUser) has(right Right) bool {
 func (s *Server) authenticatedUser(w http.ResponseWriter, r *http.Request) {
 	c := callerOf(r)
 	if c == nil {
-		writeError(w, refuse(8, "INVALID_TOKEN", "The submitted request is missing a user-id: "+
-			"requests with an empty user-id are only supported if there is an authenticated user"))
+		writeError(w, refuse(8, "INVALID_TOKEN", "The submitted request is missing a user-id: requests with an empty "+
+			"user-id are only supported if there is an authenticated user"))
 		return
 	}
 	writeValue(w, map[string]any{"user": s.shownUser(c.user.User)})

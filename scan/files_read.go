@@ -156,10 +156,10 @@ func (f *Files) fileOf(at ledger.Offset) (int, error) {
 
 // read decodes a file of updates, and calls take with each block of them, in order.
 func (f *Files) read(ctx context.Context, i int, take func(i int, updates []ledger.Update, bytes int64) error) error {
-	form := lines[ledger.Update]{list: "transactions", decode: func(body []byte) ([]ledger.Update,
-		error) {
-		return ledger.DecodeNetworkUpdates(body, 0, f.party)
-	}}
+	form := lines[ledger.Update]{list: "transactions",
+		decode: func(body []byte) ([]ledger.Update, error) {
+			return ledger.DecodeNetworkUpdates(body, 0, f.party)
+		}}
 	return form.read(ctx, f.files[i].path, func(b *block[ledger.Update]) error { return take(i, b.items, b.bytes) })
 }
 

@@ -178,18 +178,18 @@ func (o *otherNetwork) Unwrap() error { return &o.problem }
 
 // LedgerEnd returns an offset that as many services have reached as have to agree.
 func (s *Quorum) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
-	return askServices(ctx, s, s.agree, func(ctx context.Context, m *replica) (ledger.Offset,
-		error) {
-		return m.LedgerEnd(ctx)
-	}, s.lowest)
+	return askServices(ctx, s, s.agree,
+		func(ctx context.Context, m *replica) (ledger.Offset, error) {
+			return m.LedgerEnd(ctx)
+		}, s.lowest)
 }
 
 // SnapshotOffset is [Updates.SnapshotOffset] of several services. Services take their snapshots at the same times.
 func (s *Quorum) SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledger.Offset, error) {
-	return askServices(ctx, s, s.agree, func(ctx context.Context, m *replica) (ledger.Offset,
-		error) {
-		return m.SnapshotOffset(ctx, upTo)
-	}, s.lowest)
+	return askServices(ctx, s, s.agree,
+		func(ctx context.Context, m *replica) (ledger.Offset, error) {
+			return m.SnapshotOffset(ctx, upTo)
+		}, s.lowest)
 }
 
 // lowest is a choose function of askServices that takes the lowest offset of enough services.
@@ -204,19 +204,19 @@ func (s *Quorum) lowest(got []reply[ledger.Offset], _ waitState) (ledger.Offset,
 
 // Stretches is [Updates.Stretches] of several services.
 func (s *Quorum) Stretches(ctx context.Context, r ledger.Range) ([]ledger.Range, error) {
-	return askServices(ctx, s, 1, func(ctx context.Context, m *replica) ([]ledger.Range,
-		error) {
-		return m.Stretches(ctx, r)
-	}, firstReply[[]ledger.Range](s))
+	return askServices(ctx, s, 1,
+		func(ctx context.Context, m *replica) ([]ledger.Range, error) {
+			return m.Stretches(ctx, r)
+		}, firstReply[[]ledger.Range](s))
 }
 
 // ReadUpdates is [Updates.ReadUpdates] of several services. The error is a *ledger.Problem where all services answer
 // and too few agree.
 func (s *Quorum) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
-	return s.readUpdates(ctx, after, func(ctx context.Context, m *replica) (ledger.Page,
-		error) {
-		return m.ReadUpdates(ctx, after, to)
-	})
+	return s.readUpdates(ctx, after,
+		func(ctx context.Context, m *replica) (ledger.Page, error) {
+			return m.ReadUpdates(ctx, after, to)
+		})
 }
 
 // ReadUpdatesWithin is [Updates.ReadUpdatesWithin] of several services. Each of the answers has the limit.
@@ -338,8 +338,7 @@ func (s *Quorum) UpdateOfScope(ctx context.Context, updateID string) (ledger.Upd
 			return unknown[0].value, true, nil
 		case state == allAnswered && len(got) >= s.agree:
 			return found{}, false, &Error{Failure: jsonhttp.Unusable("update", fmt.Errorf("of the Scan services %s has update "+
-				"%s, and %s does not have it yet: "+
-				"too few for --scan-agree %d", urls(pages), updateID, urls(unknown), s.agree))}
+				"%s, and %s does not have it yet: too few for --scan-agree %d", urls(pages), updateID, urls(unknown), s.agree))}
 		}
 		return found{}, false, nil
 	})

@@ -185,8 +185,8 @@ func lastOffset(updates []ledger.Update, otherwise ledger.Offset) ledger.Offset 
 func lagging(operation string, to ledger.Offset) error {
 	migrationID, recordTime := to.NetworkPosition()
 	return &Error{Failure: jsonhttp.Unusable(operation, fmt.Errorf("the service sends no update up to migration %d, %s, "+
-		"where one was known: "+
-		"it lags behind, as one of several behind an address may", migrationID, recordTime.Format(time.RFC3339Nano)))}
+		"where one was known: it lags behind, as one of several behind an address may", migrationID,
+		recordTime.Format(time.RFC3339Nano)))}
 }
 
 // isEmpty reports whether a range is known to have no updates. So reading over the gap between two migrations takes few

@@ -32,8 +32,7 @@ func (l *UpdatesWriter) SaveHosting(ctx context.Context, hosted map[string]bool,
 	for party, here := range hosted {
 		save.Parties, save.Hosted = append(save.Parties, party), append(save.Hosted, here)
 	}
-	err := l.term.Write(ctx, func(ctx context.Context,
-		tx pgx.Tx) error {
+	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		return l.store.db.Queries.HostingSave(ctx, tx, save)
 	})
 	if err != nil {

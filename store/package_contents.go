@@ -54,8 +54,7 @@ func (s *Store) PackageContent(ctx context.Context, id string) ([]byte, error) {
 // SavePackage stores a package and what it says of types, in one transaction and in place of what was stored of it.
 // Errors: ErrNotLeader, or the database's; a *ledger.Problem where it would refuse the same again.
 func (l *UpdatesWriter) SavePackage(ctx context.Context, p *ledger.Package) error {
-	err := l.term.Write(ctx, func(ctx context.Context,
-		tx pgx.Tx) error {
+	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		return writing.SavePackage(ctx, tx, l.store.db.Queries, p)
 	})
 	if err != nil {

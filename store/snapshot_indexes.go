@@ -52,8 +52,7 @@ func (l *UpdatesWriter) dropLateIndexes(ctx context.Context, tx pgx.Tx) error {
 	})
 	if pg.HasCode(err, pg.LockNotAvailable) {
 		l.store.db.Config.Logger.WarnContext(ctx, "another session holds a transaction open in which it has read the "+
-			"tables: the snapshot is written "+
-			"with all their indexes, which takes longer", "error", err)
+			"tables: the snapshot is written with all their indexes, which takes longer", "error", err)
 		return nil
 	}
 	return err

@@ -43,12 +43,9 @@ func (s *Store) CheckIdentity(ctx context.Context, participantID string, scope l
 			What: fmt.Sprintf("database %s holds the scope of %s, complete up to offset %d, but this run is configured with %s",
 				s.Address(), here, at, there),
 			Do: fmt.Sprintf("set --parties, --templates, --interfaces, --shape, --blobs, --reassignments and --topology as "+
-				"they were; "+
-				"or, if parties, templates or interfaces were added or taken away on purpose, start `indexer run` once with "+
-				"--change-scope: what is taken away "+
-				"stays as history up to offset %d; or use a "+
-				"new database or pair of schemas "+
-				"(--tables-schema, --views-schema)", at),
+				"they were; or, if parties, templates or interfaces were added or taken away on purpose, start "+
+				"`indexer run` once with --change-scope: what is taken away stays as history up to offset %d; or use a new "+
+				"database or pair of schemas (--tables-schema, --views-schema)", at),
 		}
 	}
 	return nil
@@ -132,8 +129,7 @@ func (l *UpdatesWriter) RecordIdentity(ctx context.Context, participantID string
 	if err != nil || !started { // Start and BeginSnapshot record it themselves
 		return err
 	}
-	err = l.term.Write(ctx, func(ctx context.Context,
-		tx pgx.Tx) error {
+	err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		return l.recordIdentity(ctx, tx, participantID, scope)
 	})
 	if err != nil {

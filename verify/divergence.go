@@ -18,8 +18,8 @@ type DivergenceSource interface {
 	// ledger's end.
 	ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error)
 	// TailUpdates waits for updates after an offset: until limit elements came (full), or none came for the time idle.
-	TailUpdates(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool,
-		err error)
+	TailUpdates(ctx context.Context, after ledger.Offset, limit int,
+		idle time.Duration) (page ledger.Page, full bool, err error)
 }
 
 // DivergenceDatabase is the stored updates.
@@ -359,8 +359,7 @@ func (p *Divergence) Target() (ledger.Offset, error) {
 	case p.Equal == 0 && p.From > 0:
 		return 0, &ledger.Problem{
 			What: fmt.Sprintf("the participant does not have the first update that is stored after offset %d there: they part "+
-				"there or further down, and what lies below "+
-				"was not compared", p.From),
+				"there or further down, and what lies below was not compared", p.From),
 			Do: "give an earlier --since, if you gave one. Else the database begins above where they part, or the participant " +
 				"is pruned there, and what is stored can't be read again: index into a new database, seeded with `backfill`, and " +
 				"keep this one for the past",

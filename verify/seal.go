@@ -83,8 +83,8 @@ type Sealer interface {
 	SealRecords(ctx context.Context, after int64, records []ledger.Transaction) (findings.Comparison, error)
 	// SealSnapshot seals the carried rows with the result of comparing them, if their digest is unchanged; else ok is
 	// false: a repair came between.
-	SealSnapshot(ctx context.Context, at ledger.Offset, digest findings.RowsDigest, c findings.Comparison) (ok bool,
-		err error)
+	SealSnapshot(ctx context.Context, at ledger.Offset, digest findings.RowsDigest,
+		c findings.Comparison) (ok bool, err error)
 	// SealUnseen seals a window that can't be compared. why is findings.SealNotShown or findings.SealPruned.
 	SealUnseen(ctx context.Context, stream string, from, to int64, why findings.SealResult) error
 }
@@ -203,8 +203,8 @@ func (s *Seals) report(ctx context.Context, sealing Sealing) {
 	if sealing.Rendered > 0 && !s.renders { // likewise
 		s.renders = true
 		s.Logger.InfoContext(ctx, "the source renders interface views otherwise than when they were stored, as a "+
-			"participant does that prefers another "+
-			"package since; that is no difference, and `indexer verify --repair` stores them as they are shown now",
+			"participant does that prefers another package since; that is no difference, and `indexer verify --repair` stores "+
+			"them as they are shown now",
 			"stream", sealing.Stream, "after", sealing.From, "up_to", sealing.To, "views", sealing.Rendered, "first",
 			sentences(sealing.AsRendered))
 	}

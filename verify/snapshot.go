@@ -41,10 +41,10 @@ func (u *Updates) snapshot(
 
 func (u *Updates) snapshotPage(ctx context.Context, at ledger.Offset,
 	token ledger.Token) (*ledger.SnapshotPage, error) {
-	page, err := withRetry(ctx, u.Logger, func() (ledger.SnapshotPage,
-		error) {
-		return u.Source.ReadSnapshot(ctx, at, token)
-	})
+	page, err := withRetry(ctx, u.Logger,
+		func() (ledger.SnapshotPage, error) {
+			return u.Source.ReadSnapshot(ctx, at, token)
+		})
 	if err != nil {
 		return nil, fmt.Errorf("read the snapshot at offset %d: %w", at, err)
 	}

@@ -111,10 +111,10 @@ func (h *Transactions) ask(ctx context.Context) error {
 	if h.Source == nil {
 		return nil
 	}
-	service, err := withRetry(ctx, h.Logger, func() (ledger.TransactionsService,
-		error) {
-		return h.Source.Describe(ctx)
-	})
+	service, err := withRetry(ctx, h.Logger,
+		func() (ledger.TransactionsService, error) {
+			return h.Source.Describe(ctx)
+		})
 	if err != nil {
 		return err
 	}

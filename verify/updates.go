@@ -402,8 +402,8 @@ func (u *Updates) derived(ctx context.Context) error {
 	if beyond > 0 {
 		return &ledger.Problem{
 			What: fmt.Sprintf("the update at offset %d is stored although the database claims to hold nothing after offset "+
-				"%d, and the participant has "+
-				"pruned its ledger up to offset %d: what is stored there can't be read again, so it is not removed", beyond,
+				"%d, and the participant has pruned its ledger up to offset %d: what is stored there can't be read again, so it "+
+				"is not removed", beyond,
 				u.result.Bounds.Watermark, u.pruned),
 			Do: "restore the checkpoint and the coverage of the updates from a backup of the database, or index into a new " +
 				"database",
@@ -420,8 +420,8 @@ func (u *Updates) derived(ctx context.Context) error {
 	return u.repaired(ctx, compare, func() error {
 		if remnants {
 			u.note("what follows from the facts was not repaired: rows of contracts stand without the facts that they follow "+
-				"from, which may be lost "+
-				"where they were pruned, up to offset %d (`verify --all` compares what was kept with what the participant shows "+
+				"from, which may be lost where they were pruned, up to offset %d (`verify --all` compares what was kept with "+
+				"what the participant shows "+
 				"there; `verify --offline` names "+
 				"damaged windows; restore a backup of the database)", pruned)
 			return nil

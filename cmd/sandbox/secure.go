@@ -191,8 +191,8 @@ func (s *secure) howToConnect(url string, scan bool, parties []string) string {
 			config.ShellWord(s.tokenFile(userIndexer)))
 	}
 	if s.ClientSecretFile != "" {
-		fmt.Fprintf(&text, "flags of indexer, with tokens by OAuth2:\n    %s "+
-			"--ledger-oauth-token-url %s --ledger-oauth-client-id %s --ledger-oauth-client-secret-file %s\n",
+		fmt.Fprintf(&text, "flags of indexer, with tokens by OAuth2:\n    %s --ledger-oauth-token-url %s "+
+			"--ledger-oauth-client-id %s --ledger-oauth-client-secret-file %s\n",
 			common, url+tokenPath, userIndexer, config.ShellWord(s.ClientSecretFile))
 	}
 	if s.WriteTokens != "" {

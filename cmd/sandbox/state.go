@@ -56,8 +56,8 @@ func growAgain(file string, of sandbox.Options, updates int) (*state, *sandbox.L
 		l.Grow(s.noted.Grown)
 		if end := l.End(); end != s.noted.End {
 			return nil, nil, fmt.Errorf("--state: %s is of a ledger that another release of the sandbox grew (with %d updates "+
-				"it ended at %d, now at %d): "+
-				"use that release, or remove the file and everything that was indexed from it", file, s.noted.Grown, s.noted.End,
+				"it ended at %d, now at %d): use that release, or remove the file and everything that was indexed from it", file,
+				s.noted.Grown, s.noted.End,
 				end)
 		}
 	}

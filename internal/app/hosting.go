@@ -77,8 +77,8 @@ func (h *hosting) say(ctx context.Context, u *ledger.Update, e *ledger.TopologyE
 	logger = logger.With("party", *e.PartyID, "synchronizer", synchronizer)
 	if e.Kind == ledger.TopologyRevoked {
 		logger.WarnContext(ctx, "the participant does not host a party on a synchronizer any more: no updates of it come "+
-			"from there, and its contracts there stay as "+
-			"they were last seen; where it is hosted on no other, take it out of --parties (--change-scope), or read it from "+
+			"from there, and its contracts there stay as they were last seen; where it is hosted on no other, take it out of "+
+			"--parties (--change-scope), or read it from "+
 			"a participant that hosts it")
 		return
 	}

@@ -84,8 +84,8 @@ func unread(scope ledger.Scope, err error) error {
 	return &ledger.Problem{
 		What: fmt.Sprintf("what was stored before the scope was changed has to be read in the scope of then, %s",
 			scope.Canonical()),
-		Do: problem.Do + ": here that is the earlier scope, and not what the flags name now. " +
-			"What was stored then is not read any more when it is pruned (`indexer prune`)",
+		Do: problem.Do + ": here that is the earlier scope, and not what the flags name now. What was stored then is not " +
+			"read any more when it is pruned (`indexer prune`)",
 		Err: err,
 	}
 }

@@ -264,8 +264,8 @@ func (h *harness) reportDisk(r *catchupResult) {
 	h.target(target{what: "bytes on disk, with indexes, to bytes of JSON", measured: ratio, wanted: 0.8, atMost: true,
 		digits: 2})
 	h.add(section{title: "Disk", table: table, notes: []string{fmt.Sprintf("What the catch-up leaves, with all indexes: "+
-		"%s bytes for an event, %.2f of "+
-		"the JSON that was received.", thousands(float64(total)/float64(r.data.Events)), ratio)}})
+		"%s bytes for an event, %.2f of the JSON that was received.", thousands(float64(total)/float64(r.data.Events)),
+		ratio)}})
 }
 
 // shapeOf describes the data of a measurement.

@@ -27,8 +27,8 @@ func (h *harness) history(ctx context.Context) error {
 	}
 	h.add(section{title: "Transaction history", table: copyTable(o, s, limits), notes: []string{
 		fmt.Sprintf("%s records with %s bytes of JSON each, on average; against psql COPY of their rows. A service gives "+
-			"pages of %d, each of which has to be "+
-			"asked for with the last event id of the one before.", thousands(float64(data.Elements)),
+			"pages of %d, each of which has to be asked for with the last event id of the one before.",
+			thousands(float64(data.Elements)),
 			thousands(float64(data.Bytes)/float64(data.Elements)), historyMost),
 	}})
 	return nil

@@ -25,8 +25,7 @@ func (h *harness) describeMachine(ctx context.Context) error {
 	}
 	h.report.commit = commit(ctx)
 	h.report.about = fmt.Sprintf("*Measured %s at commit %s, medians of %d: %d cores, %s of memory, %s, fdatasync of 8 "+
-		"kB in %.2f ms; "+
-		"PostgreSQL %s with its default settings%s, %s, pgx %s.*",
+		"kB in %.2f ms; PostgreSQL %s with its default settings%s, %s, pgx %s.*",
 		time.Now().UTC().Format(time.DateOnly), h.report.commit, h.Runs, runtime.NumCPU(), memory(), kernel(),
 		milliseconds(sync),
 		version, h.otherSettings(), runtime.Version(), moduleVersion("github.com/jackc/pgx/v5"))

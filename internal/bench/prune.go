@@ -73,7 +73,7 @@ func (h *harness) reportPruned(g *grown) {
 		thousands(float64(n/keptEighth))),
 		measured: median(g.pruned.seconds), wanted: 60, atMost: true, unit: "s"})
 	h.add(section{title: "Pruning", notes: []string{fmt.Sprintf("The database that has grown is pruned to its last %s "+
-		"updates in %.0f s, while a daemon runs "+
-		"and a reader asks for the latest creations every %v: the longest of its questions takes %.0f ms.",
+		"updates in %.0f s, while a daemon runs and a reader asks for the latest creations every %v: the longest of its "+
+		"questions takes %.0f ms.",
 		thousands(float64(n/keptEighth)), median(g.pruned.seconds), readEvery, median(g.pruned.longest))}})
 }

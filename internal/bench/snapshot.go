@@ -25,8 +25,7 @@ func (h *harness) snapshot(ctx context.Context) (err error) {
 	seconds := float64(data.Elements) / median(s.rate)
 	h.add(section{title: "Snapshot", table: copyTable(o, s, limits), notes: []string{
 		fmt.Sprintf("`backfill` of %s active contracts with %s bytes of JSON each, on average, from a server with pages; "+
-			"against psql COPY of its carried "+
-			"rows and the active set. Seeding takes %v.", thousands(float64(data.Elements)),
+			"against psql COPY of its carried rows and the active set. Seeding takes %v.", thousands(float64(data.Elements)),
 			thousands(float64(data.Bytes)/float64(data.Elements)),
 			time.Duration(seconds*float64(time.Second)).Round(100*time.Millisecond)),
 	}})

@@ -89,10 +89,10 @@ func (h *harness) tailOf(ctx context.Context, of followed) (err error) {
 	h.target(target{what: "requests a minute where the ledger" + of.of + " is idle", measured: asked, wanted: of.idle,
 		atMost: true})
 	h.add(section{title: of.title, table: table, notes: []string{fmt.Sprintf("From when the server has an update until "+
-		"a reader in SQL sees "+
-		"it. Updates come independently of each other, for %v at each rate, and at 5 a second for long enough that there "+
-		"are 1,000; a reader looks "+
-		"every %v. A ledger where nothing happens is asked %.0f times a minute.", h.TailTime, lookEvery, asked)}})
+		"a reader in SQL sees it. Updates come independently of each other, for %v at each rate, and at 5 a second for "+
+		"long enough that there "+
+		"are 1,000; a reader looks every %v. A ledger where nothing happens is asked %.0f times a minute.", h.TailTime,
+		lookEvery, asked)}})
 	return nil
 }
 

@@ -473,8 +473,7 @@ func (p Profile) Validate() error {
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return fmt.Errorf("--pprof must be an address of this machine only, such as 127.0.0.1:6060, not %q: profiles show "+
-			"what is in memory, "+
-			"and there is no login (from elsewhere: ssh -L)", p.Pprof)
+			"what is in memory, and there is no login (from elsewhere: ssh -L)", p.Pprof)
 	}
 	return nil
 }

@@ -50,8 +50,8 @@ func NewParser(grammar any, name, description string) (*Parser, error) {
 		kong.Vars{"version": build.Line(name)},
 		kong.DefaultEnvars(strings.TrimSuffix(envPrefix, "_")), kong.ValueFormatter(withVariable),
 		kong.WithBeforeResolve(p.beforeResolve),
-		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any,
-			error) {
+		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path,
+			flag *kong.Flag) (any, error) {
 			return p.resolve(flag), nil
 		})),
 		kong.Exit(func(int) { p.helped = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))

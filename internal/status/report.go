@@ -289,8 +289,7 @@ func (s *Stream) HostingChanged() (lines []string) {
 	}
 	if revoked {
 		lines = append(lines, "of a party that is not hosted here any more nothing comes from that synchronizer; where it "+
-			"is hosted on no other, take it out "+
-			"of --parties (--change-scope), or read it from a participant that hosts it")
+			"is hosted on no other, take it out of --parties (--change-scope), or read it from a participant that hosts it")
 	}
 	if onboarded {
 		lines = append(lines, "`indexer verify` names contracts that onboarded parties brought along, if no update has "+

@@ -284,12 +284,12 @@ func (r *round) fire(ctx context.Context, p *program, kill faultKind, purpose st
 	random := func(target string) *rand.Rand { return randomOf(r.plan.seed, purpose+" "+target) }
 	targets := []target{
 		{"program", programFaults(random("program"), kill), p.strike},
-		{"postgres", postgresFaults(random("postgres"), r.postgres.disk != nil), func(ctx context.Context, f fault) (bool,
-			error) {
-			r.outages.Add(1)
-			defer r.outages.Add(1)
-			return r.postgres.strike(ctx, f)
-		}},
+		{"postgres", postgresFaults(random("postgres"), r.postgres.disk != nil),
+			func(ctx context.Context, f fault) (bool, error) {
+				r.outages.Add(1)
+				defer r.outages.Add(1)
+				return r.postgres.strike(ctx, f)
+			}},
 		{"participant", participantFaults(random("participant")), r.strikeParticipant(kill)},
 		{"scan", scanFaults(random("scan")), r.history.strike},
 	}

@@ -50,8 +50,7 @@ func (s *Stored) extentOrLost(ctx context.Context, tx pgx.Tx, end *ledger.Offset
 				"checkpoints": "the checkpoint of the updates is lost", "floors": "the floors of the updates are lost",
 			}[lost], s.db.Address(), lost),
 			Do: fmt.Sprintf("run `indexer verify --repair`, which copies it back; where table %s_copy lacks it too, restore "+
-				"both rows from a "+
-				"backup of the database, or index into a new one", lost),
+				"both rows from a backup of the database, or index into a new one", lost),
 		}
 	}
 	extent, err := held.Read(ctx, s.db, tx)

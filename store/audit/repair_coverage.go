@@ -49,8 +49,8 @@ func (r *Repairer) lowerWatermark(ctx context.Context, tx pgx.Tx, watermark, end
 			What: fmt.Sprintf("the ledger ends at offset %d, and database %s holds updates up to offset %d", end,
 				r.stored.db.Address(), last),
 			Do: fmt.Sprintf("check --ledger-url: a replica that lags behind ends too early; if the participant was restored "+
-				"from an older backup, "+
-				"and that is to stay, run `indexer reanchor`, or of a network `indexer reset --network --to-offset %d --apply`",
+				"from an older backup, and that is to stay, run `indexer reanchor`, or of a network `indexer reset --network "+
+				"--to-offset %d --apply`",
 				end),
 		}
 	}

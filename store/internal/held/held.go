@@ -73,8 +73,7 @@ func TransactionsPosition(ctx context.Context, d *session.Database,
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ledger.TransactionsPosition{}, &ledger.Problem{
 			What: fmt.Sprintf("how far the transaction history was read is lost in database %s: neither table "+
-				"transactions_position nor its copy, "+
-				"transactions_position_copy, has a row with its digest", d.Address()),
+				"transactions_position nor its copy, transactions_position_copy, has a row with its digest", d.Address()),
 			Do: "restore one of the two rows from a backup of the database and run `indexer verify --repair`, or index into a " +
 				"new database",
 		}

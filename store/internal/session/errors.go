@@ -157,8 +157,8 @@ var cures = map[refusal]string{
 	refusalDatabase:  "create the database, or correct its name (a pooler has a list of databases)",
 	refusalParameter: "leave the parameter out of --database-url, or have the pooler pass it on",
 	refusalSchema: "grant what is missing (docs/operations.md says which rights are needed; without USAGE on a schema " +
-		"nothing in it is found), or restore what was removed from the schema of the tables; " +
-		"the server has to be PostgreSQL 15 or later",
+		"nothing in it is found), or restore what was removed from the schema of the tables; the server has to be " +
+		"PostgreSQL 15 or later",
 	refusalPolicies: "use the role that runs the indexer, or one with BYPASSRLS: since `indexer grant` has limited a " +
 		"role to parties, others don't see all rows",
 	refusalServer: "use PostgreSQL 15 or later itself: a service or an extension that changes how tables are stored, or " +
