@@ -140,8 +140,8 @@ var manyParties = []string{"positions", "position_stakeholders", "balance_totals
 // table is a table whose rows belong to something.
 type table struct{ Name, Place string }
 
-// tables returns the tables that have one of these columns, each with the first of the columns that it has, and those
-// of updates and transactions first. What is kept twice is not about updates or records, but for lists of parties.
+// tables returns the tables that have one of these columns as their place, and those of updates and transactions first. A record that follows
+// from an update has an offset too; its place is its seq. What is kept twice is not about updates or records, but for lists of parties.
 func (d *database) tables(ctx context.Context, places ...string) ([]table, error) {
 	conn, err := pgx.Connect(ctx, d.url())
 	if err != nil {
@@ -157,7 +157,7 @@ func tablesOf(ctx context.Context, conn *pgx.Conn, schema string, places ...stri
 			ORDER BY array_position($1::text[], a.attname::text) LIMIT 1) p
 		WHERE c.relnamespace = $5::text::regnamespace AND c.relkind IN ('r', 'p') AND p.place = ANY ($2::text[])
 			AND CASE WHEN p.place = $3 THEN c.relname = $4 ELSE NOT c.relispartition AND c.relname NOT LIKE '%\_both' END
-		ORDER BY c.relname NOT IN ('updates', 'transactions'), 1`, slices.Concat(ofSnapshot, ofRecords), places, listKey, listTable, schema)
+		ORDER BY c.relname NOT IN ('updates', 'transactions'), 1`, slices.Concat(ofRecords, ofSnapshot), places, listKey, listTable, schema)
 	if err != nil {
 		return nil, fmt.Errorf("list the tables: %w", err)
 	}
