@@ -59,7 +59,7 @@ func (s *Store) nextSums(ctx context.Context, tx pgx.Tx,
 	if err != nil {
 		return before, 0, err
 	}
-	floor, watermark := extent.Floor(), extent.Watermark
+	floor, watermark := extent.HistoryFloor, extent.Watermark
 	if floor < before.From || before.To == 0 {
 		before = AmuletSums{From: floor, To: floor}
 	}

@@ -63,14 +63,14 @@ func (l *UpdatesWriter) deriveRecords(ctx context.Context, tx pgx.Tx) (step Deri
 	if err != nil {
 		return step, err
 	}
-	step.To, step.LastSeq = max(d.To, extent.Floor()), d.At.LastSeq
+	step.To, step.LastSeq = max(d.To, extent.HistoryFloor), d.At.LastSeq
 	if d.Outdated {
 		step.Why = "the rules have changed since"
 	} else if d.Any && step.To >= extent.Watermark {
 		return step, nil
 	}
 	if d.Outdated {
-		step.To = extent.Floor()
+		step.To = extent.HistoryFloor
 		if err := l.RemoveDerived(ctx, tx, &extent, d.At, writing.ReadAgain); err != nil {
 			return step, err
 		}
@@ -170,7 +170,7 @@ func (l *UpdatesWriter) RemoveDerived(ctx context.Context, tx pgx.Tx, extent *Ex
 			return fmt.Errorf("remove the rows of %s of records after seq %d: %w", table.Name, left, err)
 		}
 	}
-	return l.recordsRemoved(ctx, tx, at, left, extent.Floor(), reason)
+	return l.recordsRemoved(ctx, tx, at, left, extent.HistoryFloor, reason)
 }
 
 // recordsRemoved moves the position of derived records back, after those beyond a seq were removed, and computes again

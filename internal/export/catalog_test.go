@@ -107,21 +107,18 @@ func TestFilesOfWhatWasPruned(t *testing.T) {
 	whole := writeRange(t, place, 0, 100, "damaged").Files[0].Name
 	gone := fileName("updates", 20, 100, "first")
 	for _, c := range []struct {
-		name             string
-		prunedTo, begins ledger.Offset
-		pruned           bool
+		name     string
+		prunedTo ledger.Offset
+		pruned   bool
 	}{
-		{whole, 0, 0, false},
-		{whole, 0, 60, false}, // from a snapshot
-		{whole, 60, 60, true},
-		{whole, 100, 100, true},
-		{whole, 100, 60, true},
-		{whole, 100, 0, false},
-		{gone, 60, 60, true},
-		{gone, 60, 20, false},
-		{gone, 100, 100, false},
+		{whole, 0, false},
+		{whole, 60, true},
+		{whole, 100, true},
+		{gone, 20, false},
+		{gone, 60, true},
+		{gone, 100, false},
 	} {
-		state := store.ExportState{Extent: store.Extent{PrunedTo: c.prunedTo, HistoryFloor: c.begins}}
+		state := store.ExportState{Extent: store.Extent{PrunedTo: c.prunedTo, HistoryFloor: c.prunedTo}}
 		pruned, err := (&Export{catalog: catalog{place: place}}).ofPruned(t.Context(), c.name, 7, state)
 		require.NoError(t, err, "%+v", c)
 		require.Equal(t, c.pruned, pruned, "%+v", c)

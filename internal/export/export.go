@@ -147,12 +147,11 @@ func (e *Export) clean(ctx context.Context, state store.ExportState) error {
 // database begins may have been written since, of what is carried there: then its range has no updates.
 func (e *Export) ofPruned(ctx context.Context, name string, size int64, state store.ExportState) (bool, error) {
 	of, _ := rangeOf(name)
-	pruned := min(state.PrunedTo, state.HistoryFloor)
 	switch {
-	case strings.HasSuffix(name, part), of.From >= pruned,
+	case strings.HasSuffix(name, part), of.From >= state.PrunedTo,
 		slices.ContainsFunc(e.done, func(m Manifest) bool { return m.From == of.From && m.To == of.To }):
 		return false, nil
-	case of.To != pruned:
+	case of.To != state.PrunedTo:
 		return true, nil
 	case !strings.HasPrefix(name, "updates/"):
 		return false, nil

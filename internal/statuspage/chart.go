@@ -155,11 +155,8 @@ const leastWidth = 3
 func newBar(s status.Stream, verified *status.Verified, end ledger.Offset, times bool) bar {
 	b := bar{End: max(end, s.Frontier)}
 	switch {
-	case s.PrunedTo > 0: // some of it may be filled in again, anywhere
+	case s.PrunedTo > 0:
 		b.Begin = s.HistoryFloor
-		for _, r := range s.Coverage {
-			b.Begin = min(b.Begin, r.From)
-		}
 	case (s.HistoryFloor == 0 || times) && s.FirstUpdate > 0:
 		b.Begin = max(s.HistoryFloor, s.FirstUpdate-1)
 	}

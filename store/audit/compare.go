@@ -58,10 +58,10 @@ func (s *Stored) ofOtherScope(ctx context.Context, tx pgx.Tx, page ledger.Page) 
 // withoutPruned returns the part of a page that was not pruned since it was decided to read it.
 func (s *Stored) withoutPruned(ctx context.Context, tx pgx.Tx, page ledger.Page) (ledger.Page, error) {
 	extent, err := held.Read(ctx, s.db, tx)
-	if err != nil || page.From >= min(extent.PrunedTo, extent.HistoryFloor) {
+	if err != nil || page.From >= extent.PrunedTo {
 		return page, err
 	}
-	page.From = min(extent.HistoryFloor, page.To)
+	page.From = min(extent.PrunedTo, page.To)
 	page.Updates = slices.DeleteFunc(slices.Clone(page.Updates),
 		func(u ledger.Update) bool { return u.Offset <= page.From })
 	return page, nil

@@ -50,7 +50,7 @@ func (s *Stored) compareFollowing(ctx context.Context, tx pgx.Tx, step func(at l
 		return c, err
 	}
 	after := c.Kept
-	for at := extent.Floor(); at < d.To; {
+	for at := extent.HistoryFloor; at < d.To; {
 		updates, to, err := moved.Window(ctx, s.db.Queries, tx, at, d.To, comparedAtOnce)
 		if err != nil {
 			return c, err

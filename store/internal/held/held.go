@@ -22,14 +22,11 @@ type Extent struct {
 	HistoryFloor ledger.Offset  // events after here are complete, and active contracts and lifetimes computed from them
 	StateFloor   *ledger.Offset // from here on it is known what is active; nil: nowhere
 
-	PrunedTo ledger.Offset // an operator pruned up to here; 0: nothing was pruned
+	PrunedTo ledger.Offset // an operator pruned up to here, which is the HistoryFloor then; 0: nothing was pruned
 
 	// ChangedTo is the hash of the scope in force, while something is covered in another one; empty: nothing is.
 	ChangedTo string
 }
-
-// Floor returns the offset after which all updates are stored.
-func (e *Extent) Floor() ledger.Offset { return max(e.HistoryFloor, e.PrunedTo) }
 
 // Read reads the extent.
 func Read(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (Extent, error) {

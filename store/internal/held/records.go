@@ -40,7 +40,7 @@ func ReadDerived(ctx context.Context, d *session.Database, db dbsqlc.DBTX, exten
 		return r, fmt.Errorf("read by which rules the newest record follows: %w", err)
 	}
 	r.Outdated = err == nil && newest.Rules != ledger.RulesVersion &&
-		newest.LedgerOffset > int64(extent.Floor())
+		newest.LedgerOffset > int64(extent.HistoryFloor)
 	return r, nil
 }
 
@@ -60,5 +60,5 @@ func RecordsKept(ctx context.Context, d *session.Database, db dbsqlc.DBTX, exten
 	if extent.PrunedTo == 0 { // whatever the records say
 		return 0, nil
 	}
-	return RecordsUpTo(ctx, d, db, at, extent.Floor())
+	return RecordsUpTo(ctx, d, db, at, extent.HistoryFloor)
 }
