@@ -115,7 +115,8 @@ func (u *Updates) carried(ctx context.Context) error {
 
 // carriedByPruning compares the rows that pruning made of what was active at the floor. They were made of events, so,
 // as in active, it does not compare what the participant's snapshot has in another form than its stream. It does not
-// repair them, because only the snapshot could replace them; what follows from them is repaired later.
+// repair them, because only the snapshot could replace them; what follows from them is repaired later. A participant
+// that has no snapshot there leaves them without a comparison.
 func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset) error {
 	if !u.Scope.Reassignments {
 		return nil // active says so
@@ -131,7 +132,7 @@ func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset) error 
 		return u.Found(d)
 	})
 	u.carriedWhole = whole && err == nil
-	if ingest.Lasting(err) {
+	if errors.Is(err, ledger.ErrPruned) || errors.Is(err, ledger.ErrNotOffered) {
 		u.note("the contracts that were active at offset %d, up to which everything was pruned: the participant does not "+
 			"show them there (%v)", at, err)
 		err = nil

@@ -30,8 +30,8 @@ type scripted struct {
 	unstarted   bool
 	end, pruned ledger.Offset
 	noEnd       bool
-	inUse       bool // the ledger continues, and the database with it; a snapshot is only served at the end
-	maybeCut    bool // no snapshot is served that is certainly whole
+	inUse       bool  // the ledger continues, and the database with it; a snapshot is only served at the end
+	refusal     error // what reading a snapshot ends with; nil: it is served
 	noSnapshots bool
 	late        int // how often the ledger has another end before the snapshot is read
 	pageSize    ledger.Offset
@@ -136,8 +136,8 @@ func (s *scripted) ReadSnapshot(_ context.Context, at ledger.Offset, token ledge
 	if s.noSnapshots {
 		return ledger.SnapshotPage{}, &ledger.Problem{What: "the participant has no snapshots", Err: ledger.ErrNotOffered}
 	}
-	if s.maybeCut {
-		return ledger.SnapshotPage{}, &ledger.Problem{What: "it may have been cut"}
+	if s.refusal != nil {
+		return ledger.SnapshotPage{}, s.refusal
 	}
 	return ledger.SnapshotPage{Entries: make([]ledger.ContractEntry, len(s.active)), Last: true}, nil
 }
@@ -429,7 +429,7 @@ func TestTheActiveSetIsRepairedFromTheFacts(t *testing.T) {
 func TestARefusedSnapshotEndsTheVerification(t *testing.T) {
 	t.Parallel()
 	s := newScripted()
-	s.maybeCut, s.extra = true, []string{"a"}
+	s.refusal, s.extra = &ledger.Problem{What: "it may have been cut"}, []string{"a"}
 	_, found, err := s.run(t, true, Selection{All: true})
 	var problem *ledger.Problem
 	require.ErrorAs(t, err, &problem)
@@ -469,6 +469,40 @@ func TestACarriedSnapshotThatIsNotOffered(t *testing.T) {
 	s.begun, s.noSnapshots = &ledger.SnapshotProgress{At: 10}, true
 	result, _ := s.verify(t, false, Selection{All: true})
 	require.Contains(t, result.Notes[0], "the snapshot at offset 10, which is carried: ")
+}
+
+// A participant that does not show what pruning made a snapshot of leaves it without a comparison. Any other error means
+// that nobody knows, and ends the verification.
+func TestWhatPruningMadeThatCannotBeCompared(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err   error
+		noted bool
+	}{
+		"pruned since, or reassignments in flight": {&ledger.Problem{What: "pruned", Err: ledger.ErrPruned}, true},
+		"no snapshot there":                        {&ledger.Problem{What: "no snapshot", Err: ledger.ErrNotOffered}, true},
+		"another participant":                      {&ledger.Problem{What: "another participant answers"}, false},
+		"an answer that breaks a rule":             {&ledger.DecodeError{Element: 3, Err: errors.New("no contract id")}, false},
+		"a request that is refused as wrong":       {&ledger.Bug{What: "it was refused"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScripted()
+			s.begun, s.refusal = &ledger.SnapshotProgress{At: 10, Pruned: true}, c.err
+			u := Updates{
+				Source: s, Database: s, Scope: ledger.Scope{Reassignments: true}, Progress: func(Progress) {}, Logger: slog.New(slog.DiscardHandler),
+				Found: func(findings.Difference) error { return nil },
+			}
+			err := u.carried(t.Context())
+			if !c.noted {
+				require.ErrorIs(t, err, c.err)
+				require.Empty(t, u.result.Notes)
+				return
+			}
+			require.NoError(t, err)
+			require.Contains(t, u.result.Notes[0], "the participant does not show them there (read the snapshot at offset 10: "+c.err.Error())
+		})
+	}
 }
 
 // A lifetime without facts may be all that is left of a creation that can't be read again.
