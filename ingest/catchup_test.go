@@ -422,7 +422,7 @@ func TestAnotherHistoryWhileCatchingUp(t *testing.T) {
 				if c.another {
 					var problem *ledger.Problem
 					require.ErrorAs(t, <-l.done, &problem)
-					require.Contains(t, problem.Do, "indexer reset --network --to-offset")
+					require.Contains(t, problem.Do, "indexer reanchor")
 				} else {
 					pass(time.Minute)
 					require.NoError(t, stop())

@@ -144,27 +144,43 @@ func (f forkProber) diverged(ctx context.Context, last anchor, seen probe, agree
 	if agreed == 0 {
 		what += "; no stored update was found on which they agree"
 	}
-	return restored(what, agreed)
+	return restored(f.stored, what, agreed)
 }
 
-// restored is the error for a participant that was restored from a backup. agreed is the offset up to which it has the
+// restored is the error for a ledger whose server was restored from a backup. agreed is the offset up to which it has the
 // stored updates; 0: it is not known to have any of them.
-func restored(what string, agreed ledger.Offset) *ledger.Problem {
-	if agreed == 0 {
+func restored(stored StoredUpdates, what string, agreed ledger.Offset) *ledger.Problem {
+	network := stored.OfNetwork()
+	switch {
+	case agreed == 0 && network:
 		return &ledger.Problem{
 			What: what,
-			Do: "check --ledger-url, or of a network --scan-url; if it leads to the right one, its ledger was created again, " +
-				"or restored from a backup older than what it still shows: `indexer reanchor` says whether the participant has " +
-				"the stored updates at other offsets; where it has none, index it into a new database, seeded with `backfill` " +
-				"(of a network `backfill network`) where it is pruned",
+			Do: "check --scan-url; if it leads to the right service, its network was created again, or the service was " +
+				"restored from a backup older than what it still shows: index the network into a new database",
+		}
+	case agreed == 0:
+		return &ledger.Problem{
+			What: what,
+			Do: "check --ledger-url; if it leads to the right participant, its ledger was created again, or restored from a " +
+				"backup older than what it still shows: `indexer reanchor` says whether the participant has the stored " +
+				"updates at other offsets; where it has none, index it into a new database, seeded with `backfill` where it is " +
+				"pruned",
+		}
+	}
+	what = fmt.Sprintf("%s; the last offset at which they agree is %d", what, agreed)
+	if network {
+		return &ledger.Problem{
+			What: what,
+			Do: fmt.Sprintf("the service was restored from an older backup: if that is to stay, run `indexer reset --network "+
+				"--to-offset %d --apply`, which removes everything after that offset from the database, then start the "+
+				"indexer again: it reads on from there", agreed),
 		}
 	}
 	return &ledger.Problem{
-		What: fmt.Sprintf("%s; the last offset at which they agree is %d", what, agreed),
-		Do: fmt.Sprintf("its server was restored from an older backup: if that is to stay, run `indexer reanchor`, which "+
-			"says what both have and, with --apply, removes everything after the last offset in common from the database, "+
-			"then start the indexer again: it reads on from "+
-			"there. Of a network that is `indexer reset --network --to-offset %d --apply`", agreed),
+		What: what,
+		Do: "the participant was restored from an older backup: if that is to stay, run `indexer reanchor`, which says what " +
+			"both have and, with --apply, removes everything after the last offset in common from the database, then start " +
+			"the indexer again: it reads on from there",
 	}
 }
 

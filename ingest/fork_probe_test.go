@@ -144,16 +144,16 @@ func TestAForkIsDetected(t *testing.T) {
 		"an update without an id":           {withoutID, 25, withoutID.restoredAt(20, 30), nil, nil, "", 20},
 		"pruned since":                      {stored, 55, stored.restoredAt(50, 60), func(h *chronicle) { h.pruned = 55 }, nil, unsaid, 0},
 		"pruned since, not told":            {stored, 55, stored.restoredAt(50, 60), func(h *chronicle) { h.pruned, h.strict = 55, true }, nil, unsaid, 0},
-		"restored and grown past":           {stored, 50, stored.restoredAt(30, 35, 50, 55), nil, []string{"first-50", "offset 50", "other-50 there", "agree is 30", "--to-offset 30"}, "", 0},
-		"restored, another offset":          {stored, 50, stored.restoredAt(40, 45, 55), nil, []string{"no update there", "--to-offset 40"}, "", 0},
-		"the same update elsewhere":         {stored, 50, &chronicle{updates: append(chronicleOf("first", 10, 20, 30).updates, ledger.Update{Offset: 51, ID: "first-50"}), end: 60}, nil, []string{"has it at offset 51", "--to-offset 30"}, "", 0},
-		"restored, and not come so far":     {stored, 50, stored.restoredAt(20, 33), nil, []string{"ends below the checkpoint, at offset 33", "--to-offset 20"}, "", 0},
-		"strict, restored and grown past":   {stored, 50, stored.restoredAt(30, 35, 50, 55), func(h *chronicle) { h.strict = true }, []string{"--to-offset 30"}, "", 0},
-		"no look-ups, restored and grown":   {stored, 50, stored.restoredAt(30, 35, 50, 55), func(h *chronicle) { h.noLookUp = ledger.ErrNotOffered }, []string{"--to-offset 30"}, "", 0},
-		"restored behind the last update":   {stored, 55, stored.restoredAt(50, 53, 60), nil, []string{"other-53 at offset 53, where there was none", "--to-offset 50"}, "", 0},
+		"restored and grown past":           {stored, 50, stored.restoredAt(30, 35, 50, 55), nil, []string{"first-50", "offset 50", "other-50 there", "agree is 30"}, "", 0},
+		"restored, another offset":          {stored, 50, stored.restoredAt(40, 45, 55), nil, []string{"no update there", "agree is 40"}, "", 0},
+		"the same update elsewhere":         {stored, 50, &chronicle{updates: append(chronicleOf("first", 10, 20, 30).updates, ledger.Update{Offset: 51, ID: "first-50"}), end: 60}, nil, []string{"has it at offset 51", "agree is 30"}, "", 0},
+		"restored, and not come so far":     {stored, 50, stored.restoredAt(20, 33), nil, []string{"ends below the checkpoint, at offset 33", "agree is 20"}, "", 0},
+		"strict, restored and grown past":   {stored, 50, stored.restoredAt(30, 35, 50, 55), func(h *chronicle) { h.strict = true }, []string{"agree is 30"}, "", 0},
+		"no look-ups, restored and grown":   {stored, 50, stored.restoredAt(30, 35, 50, 55), func(h *chronicle) { h.noLookUp = ledger.ErrNotOffered }, []string{"agree is 30"}, "", 0},
+		"restored behind the last update":   {stored, 55, stored.restoredAt(50, 53, 60), nil, []string{"other-53 at offset 53, where there was none", "agree is 50"}, "", 0},
 		"the first is another one":          {stored, 50, chronicleOf("other", 10, 20, 30, 40, 50), nil, []string{"no stored update was found on which they agree", "new database"}, "", 0},
 		"the last common is pruned":         {stored, 50, stored.restoredAt(30, 50, 60), func(h *chronicle) { h.pruned = 35 }, []string{"no stored update was found on which they agree", "new database"}, "", 0},
-		"the last common is just not":       {stored, 50, stored.restoredAt(30, 50, 60), func(h *chronicle) { h.pruned = 29 }, []string{"--to-offset 30"}, "", 0},
+		"the last common is just not":       {stored, 50, stored.restoredAt(30, 50, 60), func(h *chronicle) { h.pruned = 29 }, []string{"agree is 30"}, "", 0},
 		"the last common, pruned, not told": {stored, 50, stored.restoredAt(30, 50, 60), func(h *chronicle) { h.pruned, h.strict = 35, true }, []string{"no stored update was found", "new database"}, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,6 +183,40 @@ func TestAForkIsDetected(t *testing.T) {
 				require.Equal(t, 1, strings.Count(log.String(), c.log), log.String())
 			}
 		})
+	}
+}
+
+// What to do names the commands and flags of what is stored: a participant's updates have no --network, and a network's
+// offsets can't be anchored again.
+func TestAdviceForAForkIsOfItsLedger(t *testing.T) {
+	t.Parallel()
+	stored := chronicleOf("first", 10, 20, 30)
+	for name, shown := range map[string]*chronicle{
+		"restored": stored.restoredAt(20, 25, 30), "another": chronicleOf("other", 10, 20, 30), "behind": stored.restoredAt(20, 25),
+	} {
+		for network, c := range map[bool]struct{ named, not []string }{
+			false: {[]string{"indexer reanchor"}, []string{"network", "--scan-url"}},
+			true:  {[]string{"network"}, []string{"reanchor", "--ledger-url", "participant"}},
+		} {
+			t.Run(fmt.Sprint(name, " ", network), func(t *testing.T) {
+				t.Parallel()
+				sink := stored.sink(new(int))
+				sink.network = network
+				_, err := CheckLast(t.Context(), shown.source(), sink, 30)
+				var problem *ledger.Problem
+				require.ErrorAs(t, err, &problem)
+				said := problem.What + " / " + problem.Do
+				for _, part := range c.named {
+					require.Contains(t, said, part)
+				}
+				for _, part := range c.not {
+					require.NotContains(t, said, part)
+				}
+				if network && name != "another" {
+					require.Contains(t, problem.Do, "`indexer reset --network --to-offset 20 --apply`")
+				}
+			})
+		}
 	}
 }
 

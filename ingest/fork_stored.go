@@ -23,6 +23,8 @@ type UpdateReader interface {
 
 // StoredUpdates is what detecting a fork needs of a database.
 type StoredUpdates interface {
+	// OfNetwork reports whether the database, or pair of schemas, holds the updates of a network, not a participant's.
+	OfNetwork() bool
 	// LastUpdate returns the last stored update at or below an offset, projected or not. at is 0 if there is none. The id
 	// is empty if the update had none that could be read.
 	LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error)

@@ -35,11 +35,11 @@ func TestAForkOfWhatIsStoredAheadIsDetected(t *testing.T) {
 		"the same":                              {shown: grown()},
 		"the same, no look-ups":                 {shown: grown(), change: func(h *chronicle) { h.noLookUp = ledger.ErrNotOffered }},
 		"the same, grown where nothing is read": {shown: grown(58)},
-		"one behind the last update":            {shown: grown(53), problem: []string{"first-50 is stored at offset 50", "other-53 at offset 53, where there was none", "--to-offset 25"}},
-		"one in a range of nothing":             {shown: grown(62), problem: []string{"other-62 at offset 62, where there was none", "--to-offset 25"}},
-		"parted ahead":                          {shown: stored.restoredAt(40, 45, 70), problem: []string{"first-50 is stored at offset 50", "--to-offset 25"}},
-		"parted just behind the watermark":      {shown: stored.restoredAt(20, 30, 70), problem: []string{"first-50 is stored at offset 50", "--to-offset 20"}},
-		"not come so far":                       {shown: stored.restoredAt(40, 45), problem: []string{"ends below the checkpoint, at offset 45", "--to-offset 25"}},
+		"one behind the last update":            {shown: grown(53), problem: []string{"first-50 is stored at offset 50", "other-53 at offset 53, where there was none", "agree is 25"}},
+		"one in a range of nothing":             {shown: grown(62), problem: []string{"other-62 at offset 62, where there was none", "agree is 25"}},
+		"parted ahead":                          {shown: stored.restoredAt(40, 45, 70), problem: []string{"first-50 is stored at offset 50", "agree is 25"}},
+		"parted just behind the watermark":      {shown: stored.restoredAt(20, 30, 70), problem: []string{"first-50 is stored at offset 50", "agree is 20"}},
+		"not come so far":                       {shown: stored.restoredAt(40, 45), problem: []string{"ends below the checkpoint, at offset 45", "agree is 25"}},
 		"pruned since":                          {shown: grown(), change: func(h *chronicle) { h.pruned = 66 }, log: "can't be found out"},
 		"away by then":                          {shown: grown(), change: func(h *chronicle) { h.noLookUp, h.away = errAway, 30 }, err: errAway},
 	} {
@@ -238,7 +238,7 @@ func TestAnotherHistoryWhileReading(t *testing.T) {
 				}
 				var problem *ledger.Problem
 				require.ErrorAs(t, <-l.done, &problem)
-				require.Contains(t, problem.Do, "--to-offset 57 --apply`")
+				require.Contains(t, problem.What, "agree is 57")
 				require.Equal(t, l.ledger.all()[:20], l.memory.got(), "nothing of the other one is stored")
 				require.ErrorIs(t, l.retries[0], errForked)
 			})

@@ -75,6 +75,7 @@ func (f *fakeSource) Changes() int64 {
 
 // fakeSink is an UpdateSink whose every answer a test can replace.
 type fakeSink struct {
+	network   bool
 	watermark func(ctx context.Context) (ledger.Offset, bool, error)
 	start     func(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset, stateKnown bool) error
 	append    func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
@@ -110,6 +111,8 @@ func (f *fakeSink) WriteAhead(ctx context.Context, scope ledger.Scope, pages []l
 func (f *fakeSink) MoveWatermark(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error {
 	return f.project(ctx, scope, from, to)
 }
+
+func (f *fakeSink) OfNetwork() bool { return f.network }
 
 func (f *fakeSink) LastUpdate(ctx context.Context, upTo ledger.Offset) (ledger.Offset, string, error) {
 	if f.last == nil {

@@ -182,7 +182,7 @@ func (r *reader) askEnd(ctx context.Context) error {
 		return err
 	}
 	if !r.asked && end < r.at {
-		return restored(fmt.Sprintf("the ledger ends at offset %d, below the checkpoint %d", end, r.at), r.agreed)
+		return restored(r.Sink, fmt.Sprintf("the ledger ends at offset %d, below the checkpoint %d", end, r.at), r.agreed)
 	}
 	r.asked = true
 	r.end = end

@@ -25,6 +25,12 @@ func (s *Store) LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.O
 	return ledger.Offset(row.LedgerOffset), row.UpdateID, nil
 }
 
+// OfNetwork reports whether the pair of schemas is that of the updates of a network.
+func (s *Store) OfNetwork() bool { return s.db.Config.Schemas.OfNetwork() }
+
+// OfNetwork is Store.OfNetwork.
+func (l *Leader) OfNetwork() bool { return l.store.OfNetwork() }
+
 // LastUpdate is Store.LastUpdate.
 func (l *Leader) LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error) {
 	return l.store.LastUpdate(ctx, upTo)

@@ -83,6 +83,8 @@ func (s *scripted) UpdateOfScope(_ context.Context, id string) (ledger.Update, l
 	return ledger.Update{Offset: at, ID: id}, nil, nil
 }
 
+func (s *scripted) OfNetwork() bool { return false }
+
 func (s *scripted) LastUpdate(_ context.Context, upTo ledger.Offset) (ledger.Offset, string, error) {
 	at := min(upTo, s.bounds.Watermark)
 	return at, idAt(at), nil
@@ -544,7 +546,7 @@ func TestAnotherHistoryIsRefused(t *testing.T) {
 	s := newScripted()
 	s.forked, s.badOffsets[33] = 60, true
 	_, found, err := s.run(t, true, Selection{All: true})
-	requireProblem(t, err, "another history", "`indexer reset --network --to-offset 60 --apply`")
+	requireProblem(t, err, "another history", "the last offset at which they agree is 60")
 	require.Empty(t, found)
 	require.Empty(t, s.calls)
 }

@@ -46,6 +46,6 @@ func TestAParticipantIsRestoredBehindAProxy(t *testing.T) {
 	waitFor(t, database, lastUpdate(first))
 	require.Greater(t, connections.Load(), int64(1))
 	turning.Store(true)
-	requireProblem(t, daemon.ended(t), "another history", fmt.Sprintf("`indexer reset --network --to-offset %d --apply`", other.Offset(219)))
+	requireProblem(t, daemon.ended(t), "another history", fmt.Sprintf("the last offset at which they agree is %d", other.Offset(219)), "`indexer reanchor`")
 	require.Empty(t, sandbox.Diff(first.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: options.Version}, first.End()), relations(t, database)))
 }

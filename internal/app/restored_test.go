@@ -51,7 +51,7 @@ func TestARestoredParticipantIsNoticedAtTheStart(t *testing.T) {
 				err := RunIndexer(t.Context(), indexerFor(database, serve(t, other, options), defaultScope()), testLogger(t))
 				common := other.Offset(cut - 1)
 				requireProblem(t, err, "another history", first.UpdateID(399), fmt.Sprintf("at offset %d", lastUpdate(first)),
-					fmt.Sprintf("the last offset at which they agree is %d", common), fmt.Sprintf("`indexer reset --network --to-offset %d --apply`", common))
+					fmt.Sprintf("the last offset at which they agree is %d", common), "`indexer reanchor`")
 			}
 			require.Empty(t, sandbox.Diff(first.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: options.Version}, first.End()), relations(t, database)))
 		})
@@ -75,7 +75,7 @@ func TestARestoredParticipantThatHasNotComeSoFar(t *testing.T) {
 				requireProblem(t, err, "ends below an offset that it had before", "restored from an older backup")
 				return
 			}
-			requireProblem(t, err, fmt.Sprintf("the ledger ends below the checkpoint, at offset %d", other.End()), fmt.Sprintf("`indexer reset --network --to-offset %d --apply`", other.Offset(149)))
+			requireProblem(t, err, fmt.Sprintf("the ledger ends below the checkpoint, at offset %d", other.End()), fmt.Sprintf("the last offset at which they agree is %d", other.Offset(149)), "`indexer reanchor`")
 		})
 	}
 	t.Run("below an offset checkpoint", func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestARestoredParticipantThatHasNotComeSoFar(t *testing.T) {
 			require.NoError(t, err)
 		}
 		err = RunIndexer(t.Context(), indexerFor(database, serve(t, restored(cut, 300), sandbox.ServerOptions{}), defaultScope()), testLogger(t))
-		requireProblem(t, err, "where there was none", fmt.Sprintf("`indexer reset --network --to-offset %d --apply`", lastUpdate(first)))
+		requireProblem(t, err, "where there was none", fmt.Sprintf("the last offset at which they agree is %d", lastUpdate(first)), "`indexer reanchor`")
 	})
 }
 
@@ -148,7 +148,7 @@ func TestARestoredParticipantOfANarrowScope(t *testing.T) {
 	}
 	require.Less(t, common, other.Offset(249), "or the scope is not narrow here")
 	err := RunIndexer(t.Context(), indexerFor(database, serve(t, other, sandbox.ServerOptions{}), scope), testLogger(t))
-	requireProblem(t, err, fmt.Sprintf("`indexer reset --network --to-offset %d --apply`", common))
+	requireProblem(t, err, fmt.Sprintf("the last offset at which they agree is %d", common), "`indexer reanchor`")
 }
 
 // The server is replaced under a daemon: nothing of the other history is stored.
@@ -164,7 +164,7 @@ func TestAParticipantIsRestoredWhileRunning(t *testing.T) {
 			daemon := startIndexer(t, indexerFor(database, server.URL, defaultScope()))
 			waitFor(t, database, lastUpdate(first))
 			server.turnTo(sandbox.NewServer(other, options))
-			requireProblem(t, daemon.ended(t), "another history", fmt.Sprintf("`indexer reset --network --to-offset %d --apply`", other.Offset(219)))
+			requireProblem(t, daemon.ended(t), "another history", fmt.Sprintf("the last offset at which they agree is %d", other.Offset(219)), "`indexer reanchor`")
 			require.Empty(t, sandbox.Diff(first.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: options.Version}, first.End()), relations(t, database)))
 		})
 	}

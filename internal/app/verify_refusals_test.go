@@ -48,7 +48,7 @@ func TestVerifyRefusesAnotherHistory(t *testing.T) {
 			url := serve(t, other, sandbox.ServerOptions{})
 			for _, repair := range []bool{false, true} {
 				_, err := RunVerify(t.Context(), verifyWith(database, url, repair), testLogger(t), func(d findings.Difference) { t.Errorf("compared: %v", d) })
-				requireProblem(t, err, "another history", fmt.Sprintf("`indexer reset --network --to-offset %d --apply`", other.Offset(c.cut-1)))
+				requireProblem(t, err, "another history", fmt.Sprintf("the last offset at which they agree is %d", other.Offset(c.cut-1)), "`indexer reanchor`")
 				require.Equal(t, before, m.state())
 			}
 		})

@@ -55,7 +55,7 @@ func (s Schemas) Domain() store.Schemas {
 }
 
 // OfNetwork reports whether they are the pair of the updates of a network.
-func (s Schemas) OfNetwork() bool { return s.Domain() == NetworkSchemas }
+func (s Schemas) OfNetwork() bool { return s.Domain().OfNetwork() }
 
 // Store returns how this process opens the database.
 func (d Database) Store(logger *slog.Logger) store.Config {

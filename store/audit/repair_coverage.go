@@ -45,14 +45,15 @@ func (r *Repairer) lowerWatermark(ctx context.Context, tx pgx.Tx, watermark, end
 		return fmt.Errorf("look for the last update after offset %d: %w", end, err)
 	}
 	if last > 0 {
-		return &ledger.Problem{
-			What: fmt.Sprintf("the ledger ends at offset %d, and database %s holds updates up to offset %d", end,
-				r.stored.db.Address(), last),
-			Do: fmt.Sprintf("check --ledger-url: a replica that lags behind ends too early; if the participant was restored "+
-				"from an older backup, and that is to stay, run `indexer reanchor`, or of a network `indexer reset --network "+
-				"--to-offset %d --apply`",
-				end),
+		what := fmt.Sprintf("the ledger ends at offset %d, and database %s holds updates up to offset %d", end,
+			r.stored.db.Address(), last)
+		if r.stored.db.Config.Schemas.OfNetwork() {
+			return &ledger.Problem{What: what, Do: fmt.Sprintf("check --scan-url: a service that lags behind ends too early; "+
+				"if it was restored from an older backup, and that is to stay, run `indexer reset --network --to-offset %d "+
+				"--apply`", end)}
 		}
+		return &ledger.Problem{What: what, Do: "check --ledger-url: a replica that lags behind ends too early; if the " +
+			"participant was restored from an older backup, and that is to stay, run `indexer reanchor`"}
 	}
 	if _, err := q.ResetCoverage(ctx, tx, int64(end)); err != nil {
 		return fmt.Errorf("remove coverage after offset %d: %w", end, err)

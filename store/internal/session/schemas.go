@@ -52,6 +52,9 @@ func (s Schemas) OrDefault() Schemas {
 	return s
 }
 
+// OfNetwork reports whether it is the pair of the updates of a network.
+func (s Schemas) OfNetwork() bool { return s == NetworkSchemas }
+
 // Flags says how a command is told to use the pair.
 func (s Schemas) Flags() string {
 	switch s {
