@@ -53,7 +53,7 @@ func refused(t *testing.T, err error) string {
 	var p *ledger.Problem
 	require.ErrorAs(t, err, &p)
 	require.NotEmpty(t, p.Do)
-	return p.What
+	return p.Error()
 }
 
 // seeded reads a snapshot from a token on, and returns its contracts with their offsets.
