@@ -82,21 +82,16 @@ type TransactionsSource interface {
 
 // TransactionsSink is where the transaction history is written.
 type TransactionsSink interface {
-	// TransactionsPosition returns the position at which reading resumes, with the last records of the generation that is
-	// read, the oldest first: TransactionsWindowLimit of them, or all.
+	// TransactionsPosition returns the position at which reading resumes, with the last records, the oldest first: 1,000 of
+	// them, or all.
 	TransactionsPosition(ctx context.Context) (ledger.TransactionsPosition, []ledger.TransactionsMark, error)
-	// AppendTransactions stores records after the position, all of them or none, and returns the position after them,
-	// which is at.After(batch.Records). order is their place among concurrent writes; nil: there are none. The error may
-	// be a *ledger.KnownEventIDError.
-	AppendTransactions(ctx context.Context, at ledger.TransactionsPosition, order CommitOrder,
+	// AppendTransactions stores records after the position, all of them or none, and returns the position after them.
+	AppendTransactions(ctx context.Context, at ledger.TransactionsPosition,
 		batch ledger.TransactionsBatch) (ledger.TransactionsPosition, error)
-	// BeginGeneration begins a generation, which is not shown yet, to read the history from its beginning. It gives up an
-	// earlier one that is not shown.
-	BeginGeneration(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error)
-	// ShowGeneration shows the generation that is read, in place of the one that is shown.
-	ShowGeneration(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error)
-	// DropLeftovers removes the rows of generations that are neither shown nor read, in steps.
-	DropLeftovers(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error)
-	// StoredTransactions returns which of the event ids are on a record of the generation that is read.
-	StoredTransactions(ctx context.Context, at ledger.TransactionsPosition, eventIDs []string) (map[string]bool, error)
+	// ClearTransactions removes all records and what follows from them, so that they are read again.
+	ClearTransactions(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error)
+	// CompleteTransactions notes that the end of the history was reached since it was cleared.
+	CompleteTransactions(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error)
+	// StoredTransactions returns which of the event ids are on a stored record.
+	StoredTransactions(ctx context.Context, eventIDs []string) (map[string]bool, error)
 }

@@ -17,33 +17,36 @@ const (
 	// of them.
 	transactionsPollEvery = 2 * time.Second
 	transactionsPollDepth = 3
-	// Another service may begin to answer without a failed request. So this often the service is asked who it is, and the
-	// whole window is compared.
+	// This many of the newest records must be the last known ones before the history counts as read to its end.
+	transactionsEndDepth = 20
+	// Another service may begin to answer without a failed request. So this often the service is asked who it is, and what
+	// is known is read from the store again.
 	transactionsMatchEvery = 10 * time.Minute
 	// Pages that came while others were written are written together, up to this many records.
 	transactionsBatch = 5_000
-	// A page with fewer new records is probably one of the last: it is stored before the next one is read.
-	leastForAhead = 100
+
+	backfillingEvery = 30 * time.Second // between requests to a service that is backfilling its own history
+	behindEvery      = 10 * time.Second // between requests to a service that is behind
+	// The history is not cleared again sooner than this: two services may answer in turn.
+	clearEvery = 10 * time.Minute
 )
 
 // Transactions is the loop that reads the transaction history from the stored position on, and writes it. It is used
 // once.
 //
-// It knows the service's order by a window of the last stored records. When a page does not fit the window, it asks
-// again who the service is, and compares the whole window. Only if that does not fit either does it wait for the
-// service, or read the history again from its beginning, into a new generation, which is shown when it is complete.
+// Each page begins with records that are stored. Where they are others, the loop asks again who the service is, and
+// reads again after what is stored. If the records do not fit then either, it waits for a service that is behind, or
+// clears what is stored and reads the history from its beginning.
 type Transactions struct {
 	Source TransactionsSource
 	Sink   TransactionsSink
 	// Check, if set, checks that source and sink still belong together, before each try and before anything is done about
 	// a page that does not fit: another service may answer. It gets what the source reports of itself.
 	Check func(context.Context, ledger.TransactionsService) error
-	// UntilCurrent ends the loop when the newest record as of its start is committed and shown.
+	// UntilCurrent ends the loop when the newest record as of its start is committed.
 	UntilCurrent bool
 	Logger       *slog.Logger
 	Watch        TransactionsWatch
-
-	leastAhead int // replaces leastForAhead in tests; 0: leastForAhead
 }
 
 // TransactionsWatch has callbacks for the loop. Each may be nil; they are called from one goroutine.
@@ -55,7 +58,7 @@ type TransactionsWatch struct {
 	Waiting   func(why string)
 	Retrying  func(err error, wait time.Duration)
 	Recovered func()           // after Retrying: a read succeeded, and its records are committed
-	Rereading func(why string) // a new generation was begun
+	Rereading func(why string) // the records were cleared, to read them again
 	Progress  func(ledger.Progress)
 }
 
@@ -64,7 +67,7 @@ type TransactionsWatch struct {
 func (h *Transactions) Run(ctx context.Context) error {
 	r := transactionsRun{
 		Transactions: h, meter: NewMeter(h.Logger, ledger.Progress{Stream: "transactions", Unit: "records"},
-			h.Watch.Progress), doubled: map[string]bool{},
+			h.Watch.Progress),
 	}
 	r.retry = Retry{
 		Logger: h.Logger.With("stream", "transactions"), Final: lastingOrNotOffered,
@@ -76,33 +79,37 @@ func (h *Transactions) Run(ctx context.Context) error {
 // transactionsRun is the state of a run of Transactions.
 type transactionsRun struct {
 	*Transactions
-	retry     Retry
-	meter     *Meter
-	target    transactionsTarget // of UntilCurrent
-	caughtUp  bool               // logged
-	waiting   string             // for what, as last reported; empty: for nothing
-	rereading bool               // logged
-	unknown   bool               // logged that there are records of unknown kinds
-	rereads   rereads
-	failures  int             // tries that ended because the service answered no cursor of the window
-	doubled   map[string]bool // event ids on several records that are not adjacent
+	retry    Retry
+	meter    *Meter
+	goal     transactionsTarget // the newest record when the loop, or reading again, began
+	caughtUp bool               // logged
+	waiting  string             // for what, as last reported; empty: for nothing
+	unknown  bool               // logged that there are records of unknown kinds
+	cleared  time.Time          // when the records were last cleared
 
 	// The following is set when the service is asked who it is.
-	asked  time.Time
-	at     ledger.TransactionsPosition // after everything that was read, stored or not
-	stored ledger.TransactionsPosition // after what is stored
-	pages  *TransactionPages
-	goal   transactionsTarget // of a generation that is not shown: the newest record when it was begun or resumed
-	fresh  bool               // nothing was read since then: the next page compares the whole window
-	again  bool               // a page brought nothing new, although newer records exist: it is requested once more
+	asked time.Time
+	at    ledger.TransactionsPosition // after what is stored
+	pages *TransactionPages
+	fresh bool // nothing new was read since then
+	again bool // no page has a record that is among the newest; they are asked for once more
 
-	transactionsWrites
+	batch   []ledger.Transaction // read, and not being written yet
+	writing *transactionsWrite   // nil: none is under way
+}
+
+// transactionsWrite is records that are being written, while the next ones are read.
+type transactionsWrite struct {
+	records []ledger.Transaction
+	done    chan struct{}
+	at      ledger.TransactionsPosition // after them; valid, as err, when done is closed
+	err     error
 }
 
 // follow reads and writes until something fails. When it returns, no write is under way.
 func (r *transactionsRun) follow(ctx context.Context) error {
 	defer r.meter.Idle()
-	defer r.end()
+	defer r.drop()
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
@@ -119,7 +126,7 @@ func (r *transactionsRun) follow(ctx context.Context) error {
 	return nil
 }
 
-// matchDue reports whether it is time to ask the service again who it is, and to compare the whole window.
+// matchDue reports whether it is time to ask the service again who it is.
 func (r *transactionsRun) matchDue() bool { return time.Since(r.asked) >= transactionsMatchEvery }
 
 // begin asks who the service is, and reads the stored position. It keeps nothing that was known before.
@@ -144,124 +151,83 @@ func (r *transactionsRun) begin(ctx context.Context) error {
 		r.await(ctx, "the service is still backfilling its own history")
 		Sleep(ctx, backfillingEvery)
 	}
-	at, window, err := r.Sink.TransactionsPosition(ctx)
-	if err == nil && at.Leftovers {
-		at, err = r.Sink.DropLeftovers(ctx, at)
-	}
+	at, known, err := r.Sink.TransactionsPosition(ctx)
 	if err != nil {
 		return err
 	}
 	r.asked = time.Now()
-	r.readOnFrom(at, window)
+	r.readOnFrom(at, known)
 	if r.Watch.Resumed != nil {
 		r.Watch.Resumed(at)
 	}
-	if at.Rereading() && !r.rereading {
-		r.rereading = true
-		r.Logger.InfoContext(ctx, "continuing to read the history again from its beginning", "stream", "transactions",
-			"records", at.Records())
+	if !r.goal.known && (r.UntilCurrent || at.Rereading) {
+		return r.aim(ctx)
 	}
-	if r.UntilCurrent && !r.target.known {
-		if r.target, err = r.newest(ctx); err != nil {
-			return err
-		}
-	}
-	if at.Rereading() {
-		r.goal, err = r.newest(ctx)
-	}
-	return err
+	return nil
 }
 
-// readOnFrom starts reading at a position, after a window of stored records.
-func (r *transactionsRun) readOnFrom(at ledger.TransactionsPosition, window []ledger.TransactionsMark) {
-	r.at, r.stored, r.fresh, r.again = at, at, true, false
-	r.pages = NewTransactionPages(r.Source, r.Logger, window, at.Records() == int64(len(window)))
-	r.pages.doubled = r.doubled
-	r.transactionsWrites = transactionsWrites{commits: newOrderedCommits(), pending: map[string]bool{}}
+// readOnFrom starts reading at a position, after the last known records.
+func (r *transactionsRun) readOnFrom(at ledger.TransactionsPosition, known []ledger.TransactionsMark) {
+	r.at, r.fresh, r.again = at, true, false
+	r.pages = NewTransactionPages(r.Source, r.Logger, known, at.LastSeq == int64(len(known)))
 }
 
-// step reads once and handles the result. While much is left to read, it writes concurrently with reading.
+// step reads once and handles the result.
 func (r *transactionsRun) step(ctx context.Context) error {
-	if len(r.pages.Window) >= TransactionsWindowLimit && r.pages.Cursor() == "" {
+	if len(r.pages.known) >= mostKnown && r.pages.Cursor() == "" {
 		return &ledger.Problem{
 			What: fmt.Sprintf("the last %d records of the transaction history share their event ids with others, so there is "+
-				"none after which it could be read on", len(r.pages.Window)),
+				"none after which it could be read on", len(r.pages.known)),
 			Do: "read from another service (--scan-url), in whose order such records do not stand together",
 		}
 	}
-	f, err := r.pages.Next(ctx, r.fresh)
-	if err == nil && len(f.Records) > 0 {
-		err = r.take(f)
-	}
-	if err == nil && len(f.Records) >= r.least() && !r.fresh && !r.again {
-		if err = r.writeAhead(ctx); err == nil {
-			return r.passed(ctx)
+	records, err := r.pages.Next(ctx)
+	if err == nil && len(records) > 0 {
+		r.fresh, r.again = false, false
+		if err := r.write(ctx, records); err != nil {
+			return err
 		}
+		return r.passed(ctx)
 	}
 	if failed := r.settle(ctx); failed != nil {
 		err = failed
 	}
-	var known *ledger.KnownEventIDError
+	var misfit *TransactionsMisfit
 	switch {
-	case errors.As(err, &known):
-		return r.knownEventID(ctx, known)
+	case errors.As(err, &misfit):
+		return r.misfits(ctx, misfit)
 	case err != nil:
 		return err
-	case f.Differs:
-		return r.differs(ctx, f)
-	case len(f.Records) == 0:
-		return r.nothingNew(ctx, f)
 	}
-	r.fresh, r.again = false, false
-	return r.passed(ctx)
+	return r.nothingNew(ctx)
 }
 
-// least returns how many new records a page must have for more to be expected after it.
-func (r *transactionsRun) least() int {
-	if r.leastAhead > 0 {
-		return r.leastAhead
-	}
-	return leastForAhead
-}
-
-// passed handles the targets that were passed. A page without new records may never come from a busy service, so it is
-// not what ends a generation or UntilCurrent.
+// passed handles the goal when it was passed. A page without new records may never come from a busy service, so it is
+// not what ends reading again, or UntilCurrent.
 func (r *transactionsRun) passed(ctx context.Context) error {
-	if r.at.Rereading() && r.goal.passed {
-		if err := r.show(ctx); err != nil {
-			return err
-		}
+	if !r.goal.passed || !r.UntilCurrent && !r.at.Rereading {
+		return nil
 	}
-	if r.target.passed && !r.at.Rereading() {
-		if err := r.settle(ctx); err != nil {
-			return err
-		}
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	if err := r.complete(ctx); err != nil {
+		return err
+	}
+	if r.UntilCurrent {
 		return errReached
 	}
 	return nil
 }
 
-// nothingNew handles a page without new records. It asks for the newest records, because such a page is also the answer
-// to a cursor that the service does not know.
-func (r *transactionsRun) nothingNew(ctx context.Context, f TransactionPage) error {
-	if r.fresh && f.from >= 0 && f.last == f.from { // perhaps it does not know the oldest mark only
-		more, err := r.pages.Next(ctx, false)
-		if err != nil {
-			return err
-		}
-		f = more
-		if f.Differs {
-			return r.differs(ctx, f)
-		}
-		if len(f.Records) > 0 {
-			r.fresh = false
-			return nil // the next step reads the page again
-		}
-	}
-	end, newest, err := r.pages.AtEnd(ctx, confirmDepth)
+// nothingNew asks for the newest records, because pages do not prove that there are no more.
+func (r *transactionsRun) nothingNew(ctx context.Context) error {
+	end, newest, err := r.pages.AtEnd(ctx, transactionsEndDepth)
 	switch {
 	case err != nil:
 		return err
+	case end && r.at.Rereading && r.at.LastSeq == 0: // it had records
+		return r.behind(ctx)
 	case end:
 		return r.current(ctx)
 	case !r.again: // perhaps a record came between the two requests
@@ -269,20 +235,22 @@ func (r *transactionsRun) nothingNew(ctx context.Context, f TransactionPage) err
 		return nil
 	case !r.fresh:
 		return r.begin(ctx)
-	default:
-		return r.lost(ctx, f, newest)
 	}
+	behind, err := r.pages.IsBehind(ctx, newest, r.Sink.StoredTransactions)
+	if err != nil {
+		return err
+	}
+	if behind || len(newest) == 0 {
+		return r.behind(ctx)
+	}
+	return fmt.Errorf("the service serves nothing after the last stored record, but its newest is %q; or it serves "+
+		"fewer records in a page than share an event id", newest[0].EventID)
 }
 
 // current is called when the history was read to its end. It waits for more.
 func (r *transactionsRun) current(ctx context.Context) error {
-	if r.at.Rereading() {
-		if r.at.Records() == 0 && r.at.ShownTo > r.at.ShownAfter { // an empty generation must not replace one with records
-			return r.behind(ctx)
-		}
-		if err := r.show(ctx); err != nil {
-			return err
-		}
+	if err := r.complete(ctx); err != nil {
+		return err
 	}
 	r.fresh, r.again = false, false
 	r.answered(ctx)
@@ -309,13 +277,174 @@ func (r *transactionsRun) current(ctx context.Context) error {
 	}
 }
 
-// answered resets the retry's waits, after the records of a read are committed. Refused cursors may be tried again:
-// those that two records share are not unique in the window any more.
+// misfits handles a service whose records do not fit those that are stored.
+func (r *transactionsRun) misfits(ctx context.Context, misfit *TransactionsMisfit) error {
+	if !r.fresh {
+		return r.begin(ctx)
+	}
+	newest, err := r.Source.NewestTransactions(ctx, transactionsEndDepth)
+	if err != nil {
+		return err
+	}
+	behind, err := r.pages.IsBehind(ctx, newest, r.Sink.StoredTransactions)
+	switch {
+	case err != nil:
+		return err
+	case behind:
+		return r.behind(ctx)
+	case misfit.Short:
+		return misfit
+	case !r.cleared.IsZero() && time.Since(r.cleared) < clearEvery:
+		r.await(ctx, "the history must be read again once more, a while after the last time: "+misfit.What)
+		Sleep(ctx, behindEvery)
+		return r.begin(ctx)
+	}
+	return r.clear(ctx, misfit.What)
+}
+
+// behind waits for a service that is behind what is stored: another instance that lags, or one that lost its history and
+// takes it in again.
+func (r *transactionsRun) behind(ctx context.Context) error {
+	why := "its history is empty, and records of it were stored"
+	if n := len(r.pages.known); n > 0 {
+		why = fmt.Sprintf("the newest stored record, %q, is not in its history yet", r.pages.known[n-1].Cursor)
+	}
+	r.await(ctx, "the service is behind: "+why)
+	if r.UntilCurrent && !r.at.Rereading {
+		return errReached // all that it shows is stored
+	}
+	Sleep(ctx, behindEvery)
+	return r.begin(ctx)
+}
+
+// clear removes the records, to read them again from the beginning: that is right whatever happened to the service.
+func (r *transactionsRun) clear(ctx context.Context, why string) error {
+	r.Logger.WarnContext(ctx, "the stored transaction history is not the service's: clearing it, and reading it again from "+
+		"its beginning", "stream", "transactions", "reason", why, "last_seq", r.at.LastSeq)
+	at, err := r.Sink.ClearTransactions(context.WithoutCancel(ctx), r.at)
+	if err != nil {
+		return err
+	}
+	r.cleared, r.caughtUp = time.Now(), false
+	r.readOnFrom(at, nil)
+	r.arrived(ctx)
+	if r.Watch.Rereading != nil {
+		r.Watch.Rereading(why)
+	}
+	if r.Watch.Committed != nil {
+		r.Watch.Committed(at, 0)
+	}
+	return r.aim(ctx)
+}
+
+// complete notes that the end was reached after the history was cleared.
+func (r *transactionsRun) complete(ctx context.Context) error {
+	if !r.at.Rereading {
+		return nil
+	}
+	at, err := r.Sink.CompleteTransactions(context.WithoutCancel(ctx), r.at)
+	if err != nil {
+		return err
+	}
+	r.at = at
+	r.Logger.InfoContext(ctx, "the transaction history was read again to its end", "stream", "transactions",
+		"last_seq", at.LastSeq)
+	if r.Watch.Committed != nil {
+		r.Watch.Committed(at, 0)
+	}
+	return nil
+}
+
+// write adds new records to the batch, and begins to write it unless others are being written: the next page is read
+// meanwhile. It waits only if the batch is full.
+func (r *transactionsRun) write(ctx context.Context, records []ledger.Transaction) error {
+	r.batch = append(r.batch, records...)
+	if r.writing != nil && !isClosed(r.writing.done) && len(r.batch) < transactionsBatch {
+		return nil
+	}
+	if err := r.written(ctx); err != nil {
+		return err
+	}
+	write := &transactionsWrite{records: r.batch, done: make(chan struct{})}
+	at, batch := r.at, ledger.TransactionsBatch{Records: r.batch, Cursor: r.pages.Cursor()}
+	r.batch, r.writing = nil, write
+	go func() { // finished even if ctx ends
+		defer close(write.done)
+		write.at, write.err = r.Sink.AppendTransactions(context.WithoutCancel(ctx), at, batch)
+	}()
+	return nil
+}
+
+// written waits for the write under way.
+func (r *transactionsRun) written(ctx context.Context) error {
+	write := r.writing
+	if write == nil {
+		return nil
+	}
+	<-write.done
+	r.writing = nil
+	if write.err != nil {
+		return write.err
+	}
+	r.at = write.at
+	if r.Watch.Committed != nil {
+		r.Watch.Committed(r.at, len(write.records))
+	}
+	r.warnUnknown(ctx, write.records)
+	r.goal.take(write.records)
+	r.meter.Add(ctx, r.at.LastSeq, len(write.records))
+	r.answered(ctx)
+	return nil
+}
+
+// settle writes everything that was read, and waits until it is stored.
+func (r *transactionsRun) settle(ctx context.Context) error {
+	err := r.written(ctx)
+	if err == nil && len(r.batch) > 0 {
+		if err = r.write(ctx, nil); err == nil {
+			err = r.written(ctx)
+		}
+	}
+	return err
+}
+
+// drop waits for the write under way, and drops what was read beyond it.
+func (r *transactionsRun) drop() {
+	if r.writing != nil {
+		<-r.writing.done
+	}
+	r.batch, r.writing = nil, nil
+}
+
+// answered resets the retry's waits, after the records of a read are committed.
 func (r *transactionsRun) answered(ctx context.Context) {
-	r.failures = 0
-	clear(r.pages.refused)
 	r.arrived(ctx)
 	r.retry.Worked()
+}
+
+// await reports, once, that the loop waits for the service, and why.
+func (r *transactionsRun) await(ctx context.Context, why string) {
+	if r.waiting != why {
+		r.waiting = why
+		r.Logger.WarnContext(ctx, "waiting for the service of the transaction history", "stream", "transactions",
+			"reason", why)
+		if r.Watch.Waiting != nil {
+			r.Watch.Waiting(why)
+		}
+	}
+	r.retry.Worked()
+}
+
+// arrived reports that the wait is over.
+func (r *transactionsRun) arrived(ctx context.Context) {
+	if r.waiting == "" {
+		return
+	}
+	r.waiting = ""
+	r.Logger.InfoContext(ctx, "the service need not be waited for any more", "stream", "transactions")
+	if r.Watch.Waiting != nil {
+		r.Watch.Waiting("")
+	}
 }
 
 // warnUnknown logs once that there are records of unknown kinds.
@@ -330,21 +459,21 @@ func (r *transactionsRun) warnUnknown(ctx context.Context, records []ledger.Tran
 		"stream", "transactions", "event_id", records[i].EventID)
 }
 
-// newest returns the record that is the newest now as a target. It may be in the window already.
-func (r *transactionsRun) newest(ctx context.Context) (target transactionsTarget, err error) {
+// aim makes the newest record of the service the goal. It may be known already.
+func (r *transactionsRun) aim(ctx context.Context) error {
 	newest, err := r.Source.NewestTransactions(ctx, 1)
 	if err != nil {
-		return target, err
+		return err
 	}
-	if target.known = true; len(newest) == 0 {
-		return target, nil
+	r.goal = transactionsTarget{known: true}
+	if len(newest) > 0 {
+		r.goal.any, r.goal.mark = true, ledger.TransactionsMark{Cursor: newest[0].Cursor(),
+			Fingerprint: newest[0].Fingerprint()}
 	}
-	target.any, target.mark = true, ledger.TransactionsMark{Cursor: newest[0].Cursor(),
-		Fingerprint: newest[0].Fingerprint()}
-	for _, mark := range r.pages.Window {
-		target.pass(mark.Cursor, func() int64 { return mark.Fingerprint })
+	for _, mark := range r.pages.known {
+		r.goal.pass(mark.Cursor, func() int64 { return mark.Fingerprint })
 	}
-	return target, nil
+	return nil
 }
 
 // transactionsTarget is a record up to which to read: the newest at some time.

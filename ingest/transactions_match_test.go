@@ -111,7 +111,7 @@ func TestRecordsAreMatchedByPosition(t *testing.T) {
 				require.NoError(t, stop())
 				require.Equal(t, words(all), words(l.memory.stored()))
 				require.Empty(t, l.retried())
-				rereads, _, going := l.memory.generations()
+				rereads, going := l.memory.rereads()
 				require.False(t, going)
 				if first != 11 { // between the second and the third of one id: who knows which of them is new?
 					require.Zero(t, rereads)
@@ -174,7 +174,7 @@ func TestAPageThatShrinks(t *testing.T) {
 		require.Equal(t, words(l.service.all()), words(l.memory.stored()))
 		require.Empty(t, l.heard())
 		require.Empty(t, l.retried())
-		// Read again from the window, which is longer than any page.
+		// Read on after more records than any page has.
 		stop = l.run()
 		l.service.grow(numbered("b", 30)...)
 		pass(settled)
@@ -204,16 +204,16 @@ func TestAPageThatShrinksBelowTheSharedIDs(t *testing.T) {
 	})
 }
 
-// More records than the window can hold share their ids: from no service can it be read on.
-func TestAWindowWithoutAUniqueIDIsAProblem(t *testing.T) {
+// More records than are known at most share their ids: from no service can it be read on.
+func TestManyRecordsWithoutAUniqueIDAreAProblem(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		records := history("a b c")
-		for i := range TransactionsWindowLimit {
+		for i := range mostKnown {
 			records = append(records, record("x", fmt.Sprint(i)))
 		}
 		n := int64(len(records))
 		l := newTransactionsLoop(t, records)
-		l.memory.records, l.memory.at = records, ledger.TransactionsPosition{Revision: 1, ShownTo: n, LastSeq: n}
+		l.memory.records, l.memory.at = records, ledger.TransactionsPosition{Revision: 1, LastSeq: n}
 		l.run()
 		pass(settled)
 		var problem *ledger.Problem

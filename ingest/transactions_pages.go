@@ -11,230 +11,205 @@ import (
 )
 
 const (
-	// The window has this many of the last records, or more if none of these has a unique cursor. They are read again
-	// after each error.
-	transactionsWindow = 200
-	// TransactionsWindowLimit is the most records that are searched for a unique cursor.
-	TransactionsWindowLimit = 1000
 	// Each page begins this many known records early. They must come again, as a proof that the service and its order are
 	// the same.
 	transactionsOverlap = 50
+	// So many of the last records are known, or more if none of these has a unique cursor,
+	transactionsKnown = 2 * transactionsOverlap
+	// up to this many.
+	mostKnown = 1000
 	// The most records that NewestTransactions returns.
 	mostNewest = 1000
-	// This many of the newest records must be the last known ones before the history counts as read to its end.
-	confirmDepth = 20
-	// After a service has refused this many cursors of the window, it is asked for no other.
-	mostRefused = 5
-	// This many of the first records are compared with the newest ones.
-	orderDepth = 5
+	// After a service has refused this many cursors, it is asked for no other.
+	mostRefused = 20
 )
 
-// TransactionPages reads the pages of a transaction history after a window of known records. Each page is requested
-// after a known record. The records that come again must match the window one by one; those after them are new.
+// TransactionPages reads the pages of a transaction history after known records. Each page is requested after one of
+// these. The records that come again must be the known ones; those after them are new, and known from then on.
 type TransactionPages struct {
-	Source TransactionsSource
-	Logger *slog.Logger
-	Window []ledger.TransactionsMark // the last known records, the oldest first
-	First  bool                      // the window begins at the beginning of the history
-
-	refused map[ledger.TransactionsCursor]bool // cursors for which the service fails
-	doubled map[string]bool                    // event ids on several records that are not adjacent
-	ordered bool                               // the service is known to heed the requested order
+	source TransactionsSource
+	logger *slog.Logger
+	known  []ledger.TransactionsMark // the last known records, the oldest first
+	all    bool                      // they are all there are
 }
 
-// TransactionPage is the result of reading after a mark of the window. The marks are given by their index.
-type TransactionPage struct {
-	Records []ledger.Transaction // the records after the window
-	Differs bool                 // a record of the window came back as another one
-
-	from  int                  // the mark; -1: the beginning of the history
-	after int                  // the mark after which the last page was requested
-	last  int                  // the last mark that came again at its position; from: none did
-	page  []ledger.Transaction // the last page
-}
-
-// NewTransactionPages reads after the last known records, which are in order. complete says that they are all there
-// are.
+// NewTransactionPages reads after the last known records, which are in order. all says that they are all there are.
 func NewTransactionPages(source TransactionsSource, logger *slog.Logger, known []ledger.TransactionsMark,
-	complete bool) *TransactionPages {
-	p := &TransactionPages{Source: source, Logger: logger, First: complete, doubled: map[string]bool{}}
+	all bool) *TransactionPages {
+	p := &TransactionPages{source: source, logger: logger, all: all}
 	p.keep(known, nil)
 	return p
 }
 
-// Next reads the next page, from transactionsOverlap marks before the end of the window; with whole, from its oldest
-// usable mark. If it returns no records, there are no more, or the service does not know the cursors of the window.
-func (p *TransactionPages) Next(ctx context.Context, whole bool) (TransactionPage, error) {
+// TransactionsMisfit is the error for a service whose records are not those that are known, or that does not know these.
+type TransactionsMisfit struct {
+	What  string
+	Short bool // perhaps only the page is too short to tell
+}
+
+func (e *TransactionsMisfit) Error() string { return e.What }
+
+// errAllRefused is the error for a service that fails for each cursor that it could be read on after.
+var errAllRefused = errors.New("the service fails to read on after each event id that it was asked for, while its " +
+	"newest records can be read")
+
+// Next reads the next records. None: as far as pages show that, there are no more; AtEnd proves it. The error may be a
+// *TransactionsMisfit.
+func (p *TransactionPages) Next(ctx context.Context) ([]ledger.Transaction, error) {
+	for range mostRefused {
+		from, ok := p.start()
+		if !ok {
+			break
+		}
+		records, refused, err := p.readAfter(ctx, from)
+		if !refused {
+			return records, err
+		}
+	}
+	return nil, errAllRefused
+}
+
+// start returns the index of the record after which to read; -1: from the beginning.
+func (p *TransactionPages) start() (index int, ok bool) {
+	index = lastUnique(p.known[:max(0, len(p.known)-transactionsOverlap)])
+	if index < 0 && !p.all {
+		index = slices.IndexFunc(p.known, func(mark ledger.TransactionsMark) bool { return mark.Unique })
+	}
+	return index, index >= 0 || p.all
+}
+
+// readAfter reads page after page until one has a new record, or a different one, or none to read on after. One page may
+// be too short for that.
+func (p *TransactionPages) readAfter(ctx context.Context,
+	from int) (records []ledger.Transaction, refused bool, err error) {
 	for {
-		from := p.startAfter(whole)
-		if len(p.refused) >= mostRefused {
-			from = -1
-		}
-		f, refused, err := p.readAfter(ctx, from)
-		if err != nil || !refused {
-			return f, err
-		}
-	}
-}
-
-// startAfter chooses the mark after which to read.
-func (p *TransactionPages) startAfter(whole bool) int {
-	oldest := -1
-	if !p.First {
-		oldest = slices.IndexFunc(p.Window, p.usable)
-	}
-	if whole {
-		return oldest
-	}
-	return max(oldest, p.lastUsable(p.Window[:max(0, len(p.Window)-transactionsOverlap)]))
-}
-
-func (p *TransactionPages) usable(mark ledger.TransactionsMark) bool {
-	return mark.Unique && !p.refused[mark.Cursor]
-}
-
-// lastUsable returns the index of the last usable mark; -1: there is none.
-func (p *TransactionPages) lastUsable(marks []ledger.TransactionsMark) int {
-	for i, mark := range slices.Backward(marks) {
-		if p.usable(mark) {
-			return i
-		}
-	}
-	return -1
-}
-
-// Cursor returns the newest unique cursor of the window; empty: there is none.
-func (p *TransactionPages) Cursor() ledger.TransactionsCursor {
-	if i := lastUnique(p.Window); i >= 0 {
-		return p.Window[i].Cursor
-	}
-	return ""
-}
-
-// readAfter reads page after page from a mark on, until a page has a new record, or a different one, or no usable mark
-// to continue from. One page may be too short for that.
-func (p *TransactionPages) readAfter(ctx context.Context, from int) (f TransactionPage, refused bool, err error) {
-	f.from, f.after = from, from
-	for {
-		f.page, refused, err = p.askAfter(ctx, f.after)
+		page, refused, err := p.ask(ctx, from)
 		if err != nil || refused {
-			return f, refused, err
+			return nil, refused, err
 		}
-		known := p.Window[f.after+1:]
-		matched := 0
-		for matched < min(len(known), len(f.page)) && known[matched].Is(&f.page[matched]) {
-			matched++
+		known := p.known[from+1:]
+		same := 0
+		for same < min(len(known), len(page)) && known[same].Is(&page[same]) {
+			same++
 		}
-		f.last = f.after + matched
-		if f.Differs = matched < min(len(known), len(f.page)); !f.Differs && matched == len(known) {
-			f.Records = f.page[matched:]
+		switch {
+		case same < min(len(known), len(page)):
+			return nil, false, p.differs(ctx, from, from+1+same, page, &page[same])
+		case len(page) > len(known):
+			p.take(page[same:])
+			return page[same:], false, nil
+		case len(page) == 0 && len(known) > 0:
+			return nil, false, &TransactionsMisfit{What: fmt.Sprintf("the service has nothing %s, and %q was stored after it",
+				p.after(from), known[0].Cursor)}
 		}
-		next := p.lastUsable(known[:matched])
-		if f.Differs || len(f.Records) > 0 || next < 0 {
-			return f, false, nil
+		next := lastUnique(known[:same])
+		if next < 0 && same < len(known) {
+			return nil, false, &TransactionsMisfit{What: fmt.Sprintf("%s the service has %d records, and more were stored; or "+
+				"it serves fewer records in a page than share an event id", p.after(from), len(page)), Short: true}
 		}
-		f.after += 1 + next
+		if next < 0 {
+			return nil, false, nil
+		}
+		from += 1 + next
 	}
 }
 
-// askAfter requests the page after a mark. refused says that the service fails for this cursor only, because two of its
-// records share it.
-func (p *TransactionPages) askAfter(ctx context.Context,
-	index int) (page []ledger.Transaction, refused bool, err error) {
+// heedsCursor returns a *ledger.Problem if a page after a known record, with records that should not be there, is the
+// beginning of the history: the service ignores cursors.
+func (p *TransactionPages) heedsCursor(ctx context.Context, index int, page []ledger.Transaction) error {
 	if index < 0 {
-		page, err = p.Source.TransactionsAfter(ctx, "")
-		if err == nil {
-			err = p.checkOrder(ctx, page)
-		}
-		return page, false, err
+		return nil
 	}
-	cursor := p.Window[index].Cursor
-	page, err = p.Source.TransactionsAfter(ctx, cursor)
+	beginning, err := p.source.TransactionsAfter(ctx, "")
+	if err != nil || !slices.EqualFunc(page, beginning, func(a, b ledger.Transaction) bool {
+		return a.EventID == b.EventID && a.Fingerprint() == b.Fingerprint()
+	}) {
+		return err
+	}
+	return &ledger.Problem{
+		What: fmt.Sprintf("the service serves the beginning of its history when it is asked to read on after event id %q",
+			p.known[index].Cursor),
+		Do: "look for a proxy between here and the service that drops the requests' bodies or answers from a cache; else " +
+			"read from another service (--scan-url)",
+	}
+}
+
+// differs returns the error for a page, after a known record, with another record in the place of a known one.
+func (p *TransactionPages) differs(ctx context.Context, from, at int, page []ledger.Transaction,
+	record *ledger.Transaction) error {
+	if err := p.heedsCursor(ctx, from, page); err != nil {
+		return err
+	}
+	what := fmt.Sprintf("%s the service has event id %q, and %q was stored", p.after(at-1), record.EventID,
+		p.known[at].Cursor)
+	if record.Cursor() == p.known[at].Cursor {
+		what = fmt.Sprintf("%s the service has another record of event id %q than the one that was stored", p.after(at-1),
+			record.EventID)
+	}
+	return &TransactionsMisfit{What: what}
+}
+
+// after names the place behind a known record.
+func (p *TransactionPages) after(index int) string {
+	if index < 0 {
+		return "at the beginning"
+	}
+	return fmt.Sprintf("after event id %q", p.known[index].Cursor)
+}
+
+// ask requests the page after a known record. refused says that the service fails for this cursor only, because two of
+// its records share it.
+func (p *TransactionPages) ask(ctx context.Context, index int) (page []ledger.Transaction, refused bool, err error) {
+	cursor := ledger.TransactionsCursor("")
+	if index >= 0 {
+		cursor = p.known[index].Cursor
+	}
+	page, err = p.source.TransactionsAfter(ctx, cursor)
 	switch {
-	case errors.Is(err, ledger.ErrCursorRefused):
-		if _, err := p.Source.NewestTransactions(ctx, 1); err != nil {
+	case index >= 0 && errors.Is(err, ledger.ErrCursorRefused):
+		if _, err := p.source.NewestTransactions(ctx, 1); err != nil {
 			return nil, false, err // an outage
 		}
-	case err != nil:
-		return nil, false, err
-	case !hasCursor(page, cursor):
-		return page, false, nil
-	default: // the record after the mark has the same cursor, so the cursor is ambiguous
-		if err := p.checkCursor(ctx, cursor, page); err != nil {
+	case index < 0 || err != nil || !hasCursor(page, cursor):
+		return page, false, err
+	default: // the record after it has the same cursor
+		if err := p.heedsCursor(ctx, index, page); err != nil {
 			return nil, false, err
 		}
 	}
-	if p.refused == nil {
-		p.refused = map[ledger.TransactionsCursor]bool{}
-	}
-	p.refused[cursor] = true
-	p.Logger.InfoContext(ctx, "the service can't read on after an event id, which more than one of its records has by "+
+	p.known[index].Unique = false
+	p.logger.InfoContext(ctx, "the service can't read on after an event id, which more than one of its records has by "+
 		"now; reading on after another one",
 		"stream", "transactions", "event_id", string(cursor))
 	return nil, true, nil
 }
 
-// Take adds the new records of a page to the window. fresh are those with an event id that no known record has. pending
-// reports whether an event id is known of a record that is not in the window any more.
-//
-// The error is a *ledger.KnownEventIDError if an event id is that of a known record which did not come again on this
-// page: a service that serves old records after the window has another order.
-func (p *TransactionPages) Take(f TransactionPage, pending func(string) bool) (fresh []*ledger.Transaction, err error) {
-	near, far := map[string]bool{}, map[string]bool{}
-	for i, mark := range p.Window {
-		if i > f.after {
-			near[string(mark.Cursor)] = true
-		} else {
-			far[string(mark.Cursor)] = true
-		}
+// take adds new records to the known ones.
+func (p *TransactionPages) take(records []ledger.Transaction) {
+	times := make(map[ledger.TransactionsCursor]int, len(p.known)+len(records))
+	marks := slices.Clone(p.known)
+	for i := range records {
+		marks = append(marks, ledger.TransactionsMark{Cursor: records[i].Cursor(), Unique: true})
 	}
-	times := make(map[string]int, len(f.Records))
-	fresh = make([]*ledger.Transaction, 0, len(f.Records))
-	for i := range f.Records {
-		id := f.Records[i].EventID
-		if times[id]++; times[id] > 1 || near[id] || p.doubled[id] {
-			continue
-		}
-		if far[id] || pending(id) {
-			return nil, &ledger.KnownEventIDError{EventID: id}
-		}
-		fresh = append(fresh, &f.Records[i])
+	for i := range marks {
+		times[marks[i].Cursor]++
 	}
-	for i := range p.Window {
-		p.Window[i].Unique = p.Window[i].Unique && times[string(p.Window[i].Cursor)] == 0
+	for i := range marks {
+		marks[i].Unique = marks[i].Unique && times[marks[i].Cursor] == 1
 	}
-	marks := make([]ledger.TransactionsMark, len(f.Records))
-	for i := range f.Records {
-		id := f.Records[i].EventID
-		marks[i] = ledger.TransactionsMark{Cursor: f.Records[i].Cursor(), Unique: times[id] == 1 && !near[id] &&
-			!p.doubled[id]}
-	}
-	p.keep(append(slices.Clone(p.Window), marks...), f.Records)
-	return fresh, nil
+	p.keep(marks, records)
 }
 
-// TakeAll is Take, but accepts an event id on several records that are not adjacent.
-func (p *TransactionPages) TakeAll(f TransactionPage) error {
-	_, err := p.Take(f, func(string) bool { return false })
-	var known *ledger.KnownEventIDError
-	for errors.As(err, &known) {
-		p.doubled[known.EventID] = true
-		_, err = p.Take(f, func(string) bool { return false })
-	}
-	return err
-}
-
-// keep makes the last marks the window. The marks of records, which are the last ones, have no fingerprint yet: keep
+// keep makes the last marks the known ones. The marks of records, which are the last ones, have no fingerprint yet: keep
 // computes only those that it keeps, because that is slow.
 func (p *TransactionPages) keep(marks []ledger.TransactionsMark, records []ledger.Transaction) {
-	cursor := lastUnique(marks)
-	cut := max(0, min(cursor, len(marks)-transactionsWindow))
+	cut := max(0, min(lastUnique(marks), len(marks)-transactionsKnown))
 	before := len(marks) - len(records)
 	for i := max(cut, before); i < len(marks); i++ {
 		marks[i].Fingerprint = records[i-before].Fingerprint()
 	}
-	p.First = p.First && cut == 0
-	p.Window = marks[cut:]
+	p.all = p.all && cut == 0
+	p.known = marks[cut:]
 }
 
 // lastUnique returns the index of the newest mark with a unique cursor; -1: there is none.
@@ -247,27 +222,33 @@ func lastUnique(marks []ledger.TransactionsMark) int {
 	return -1
 }
 
-// AtEnd reports whether the newest records of the service are the last ones of the window, and returns the newest.
-// Records with shared cursors prove that only together with one that has a unique cursor, or if they are the whole
-// window or mostNewest.
-func (p *TransactionPages) AtEnd(ctx context.Context, least int) (end bool, newest []ledger.Transaction, err error) {
-	// All records up to the last one with a unique cursor, and one more, in case that one is a copy of it.
-	depth := min(max(min(least, len(p.Window)), len(p.Window)-lastUnique(p.Window)+1), mostNewest)
-	newest, err = p.Source.NewestTransactions(ctx, depth)
-	if err != nil || len(newest) == 0 { // records that can't be served any more may be stored, and are not in the window
-		return len(p.Window) == 0, newest, err
+// Cursor returns the newest unique cursor of the known records; empty: there is none.
+func (p *TransactionPages) Cursor() ledger.TransactionsCursor {
+	if i := lastUnique(p.known); i >= 0 {
+		return p.known[i].Cursor
 	}
-	proof := len(newest) == min(len(p.Window), mostNewest)
+	return ""
+}
+
+// AtEnd reports whether the newest records of the service are the last known ones, and returns the newest: at least so
+// many, up to the last one with a unique cursor.
+func (p *TransactionPages) AtEnd(ctx context.Context, least int) (end bool, newest []ledger.Transaction, err error) {
+	// One more than up to the unique one, in case that is a copy of it.
+	depth := min(max(min(least, len(p.known)), len(p.known)-lastUnique(p.known)+1), mostNewest)
+	newest, err = p.source.NewestTransactions(ctx, depth)
+	if err != nil || len(newest) == 0 {
+		return len(p.known) == 0, newest, err
+	}
+	proof := len(newest) == min(len(p.known), mostNewest)
 	for i := range newest {
-		if i >= len(p.Window) {
-			// This record is older than the window, which is right unless the window is the whole history, or the record is a
-			// copy.
-			if p.First || len(p.Window) == 0 || newest[i].Cursor() == p.Window[0].Cursor {
+		if i >= len(p.known) {
+			// This record is older than the known ones, which is right unless these are all, or the record is a copy.
+			if p.all || len(p.known) == 0 || newest[i].Cursor() == p.known[0].Cursor {
 				return false, newest, nil
 			}
 			break
 		}
-		mark := p.Window[len(p.Window)-1-i]
+		mark := p.known[len(p.known)-1-i]
 		if !mark.Is(&newest[i]) {
 			return false, newest, nil
 		}
@@ -276,87 +257,26 @@ func (p *TransactionPages) AtEnd(ctx context.Context, least int) (end bool, newe
 	return proof, newest, nil
 }
 
-// eventIDs returns the ids of records, each once.
-func eventIDs(records []ledger.Transaction) []string {
-	ids := make([]string, len(records))
-	for i := range records {
-		ids[i] = records[i].EventID
+// IsBehind reports whether the service, with these newest records, does not have the last known record yet: it knows
+// nothing after it, and what it shows is stored.
+func (p *TransactionPages) IsBehind(ctx context.Context, newest []ledger.Transaction,
+	stored func(ctx context.Context, eventIDs []string) (map[string]bool, error)) (bool, error) {
+	ids := make([]string, len(newest))
+	for i := range newest {
+		ids[i] = newest[i].EventID
 	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
-}
-
-func sameRecords(a, b []ledger.Transaction) bool {
-	return slices.EqualFunc(a, b, func(a, b ledger.Transaction) bool {
-		return a.EventID == b.EventID && a.Fingerprint() == b.Fingerprint()
-	})
+	have, err := stored(ctx, ids)
+	if err != nil || slices.ContainsFunc(ids, func(id string) bool { return !have[id] }) {
+		return false, err
+	}
+	last := lastUnique(p.known)
+	if last < 0 || hasCursor(newest, p.known[last].Cursor) {
+		return last < 0 && len(newest) == 0 && len(p.known) > 0, nil
+	}
+	page, refused, err := p.ask(ctx, last)
+	return err == nil && !refused && len(page) == 0, err
 }
 
 func hasCursor(page []ledger.Transaction, cursor ledger.TransactionsCursor) bool {
 	return slices.ContainsFunc(page, func(record ledger.Transaction) bool { return record.Cursor() == cursor })
-}
-
-// servesTwice reports whether the service has two records of an event id: then it fails for it as a cursor, or serves
-// one record after the other.
-func (p *TransactionPages) servesTwice(ctx context.Context, id string) (bool, error) {
-	page, err := p.Source.TransactionsAfter(ctx, ledger.TransactionsCursor(id))
-	if errors.Is(err, ledger.ErrCursorRefused) {
-		return true, nil
-	}
-	return hasCursor(page, ledger.TransactionsCursor(id)), err
-}
-
-// errChanging is the error for answers that contradict one another only because the service changed between them.
-var errChanging = errors.New("the service changed between two requests")
-
-// checkCursor returns a *ledger.Problem if a page that does not fit is the beginning of the history: the service
-// ignores cursors.
-func (p *TransactionPages) checkCursor(ctx context.Context, cursor ledger.TransactionsCursor,
-	page []ledger.Transaction) error {
-	beginning, err := p.Source.TransactionsAfter(ctx, "")
-	if err != nil || len(page) == 0 || !sameRecords(page, beginning) {
-		return err
-	}
-	again, err := p.Source.TransactionsAfter(ctx, cursor)
-	switch {
-	case err != nil:
-		return err
-	case !sameRecords(again, beginning):
-		return errChanging
-	}
-	return &ledger.Problem{
-		What: fmt.Sprintf("the service serves the beginning of its history when it is asked to read on after event id %q",
-			cursor),
-		Do: "look for a proxy between here and the service that drops the requests' bodies or answers from a cache; else " +
-			"read from another service (--scan-url)",
-	}
-}
-
-// checkOrder returns a *ledger.Problem if the service ignores the order that it is asked for. It checks until that is
-// settled.
-func (p *TransactionPages) checkOrder(ctx context.Context, page []ledger.Transaction) error {
-	n := min(len(page), orderDepth)
-	if p.ordered || n < 2 || len(eventIDs(page[:n])) < n { // equal records look the same from both ends
-		return nil
-	}
-	newest, err := p.Source.NewestTransactions(ctx, n)
-	if err != nil {
-		return err
-	}
-	if !sameRecords(page[:n], newest) {
-		p.ordered = true
-		return nil
-	}
-	beginning, err := p.Source.TransactionsAfter(ctx, "")
-	switch {
-	case err != nil:
-		return err
-	case len(beginning) < n || !sameRecords(beginning[:n], newest):
-		return errChanging
-	}
-	return &ledger.Problem{
-		What: fmt.Sprintf("the service serves the same records, from event id %q on, as the first of its history and as "+
-			"the newest: it ignores the order that it is asked for", page[0].EventID),
-		Do: "read from another service (--scan-url)",
-	}
 }

@@ -46,9 +46,9 @@ func numbered(prefix string, n int) (records []ledger.Transaction) {
 	return records
 }
 
-// before is a history that no window reaches back to.
+// before is a history of which not all is known when it is read on.
 func before(records []ledger.Transaction) []ledger.Transaction {
-	return append(numbered("before", transactionsWindow+50), records...)
+	return append(numbered("before", transactionsKnown+50), records...)
 }
 
 // word is a record as history reads it.
@@ -233,11 +233,9 @@ type transactionsMemory struct {
 	after    func(write string) error // called when it is done; may lose its answer
 	mu       sync.Mutex
 	at       ledger.TransactionsPosition
-	records  []ledger.Transaction // by seq - 1, of all generations
-	begun    int                  // generations
-	shown    int                  // generations, in place of others
+	records  []ledger.Transaction // by seq - 1
+	cleared  int                  // times
 	mistakes []string
-	ahead    int // records that were written while others were, and share their ids
 }
 
 func newTransactionsMemory() *transactionsMemory { return &transactionsMemory{} }
@@ -283,35 +281,24 @@ func (m *transactionsMemory) TransactionsPosition(ctx context.Context) (ledger.T
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	read := m.records[m.at.ReadAfter:m.at.LastSeq]
 	ids := map[string]int{}
-	for i := range read {
-		ids[read[i].EventID]++
+	for i := range m.records {
+		ids[m.records[i].EventID]++
 	}
 	var marks []ledger.TransactionsMark
-	for i := max(0, len(read)-TransactionsWindowLimit); i < len(read); i++ {
-		marks = append(marks, ledger.TransactionsMark{Cursor: read[i].Cursor(), Fingerprint: read[i].Fingerprint(), Unique: ids[read[i].EventID] == 1})
+	for i := max(0, len(m.records)-mostKnown); i < len(m.records); i++ {
+		record := &m.records[i]
+		marks = append(marks, ledger.TransactionsMark{Cursor: record.Cursor(), Fingerprint: record.Fingerprint(), Unique: ids[record.EventID] == 1})
 	}
 	return m.at, marks, ctx.Err()
 }
 
 func (m *transactionsMemory) AppendTransactions(
-	ctx context.Context, at ledger.TransactionsPosition, order CommitOrder, batch ledger.TransactionsBatch,
+	ctx context.Context, at ledger.TransactionsPosition, batch ledger.TransactionsBatch,
 ) (ledger.TransactionsPosition, error) {
-	if err := takeTurn(ctx, order); err != nil {
-		return at, err
-	}
 	return m.write(ctx, "append", at, func() error {
-		for _, record := range m.records[m.at.ReadAfter:m.at.LastSeq] {
-			if slices.Contains(batch.New, record.EventID) {
-				return &ledger.KnownEventIDError{EventID: record.EventID}
-			}
-		}
 		if len(batch.Records) == 0 {
 			m.mistakes = append(m.mistakes, "nothing to append")
-		}
-		if order != nil {
-			m.ahead += len(batch.Records) - len(eventIDs(batch.Records))
 		}
 		m.records = append(m.records, slices.Clone(batch.Records)...)
 		m.at = m.at.After(batch.Records)
@@ -319,55 +306,48 @@ func (m *transactionsMemory) AppendTransactions(
 	})
 }
 
-func (m *transactionsMemory) BeginGeneration(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
-	return m.write(ctx, "begin", at, func() error {
-		m.at.Leftovers = m.at.Leftovers || m.at.Rereading()
-		m.at.ReadAfter = m.at.LastSeq
-		m.begun++
+func (m *transactionsMemory) ClearTransactions(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
+	return m.write(ctx, "clear", at, func() error {
+		m.records, m.at.LastSeq, m.at.Rereading = nil, 0, true
+		m.cleared++
 		return nil
 	})
 }
 
-func (m *transactionsMemory) ShowGeneration(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
-	return m.write(ctx, "show", at, func() error {
-		if !m.at.Rereading() {
-			m.mistakes = append(m.mistakes, "shown without having been begun")
+func (m *transactionsMemory) CompleteTransactions(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
+	return m.write(ctx, "complete", at, func() error {
+		if !m.at.Rereading {
+			m.mistakes = append(m.mistakes, "complete without having been cleared")
 		}
-		m.at.ShownAfter, m.at.ShownTo, m.at.Leftovers = m.at.ReadAfter, m.at.LastSeq, true
-		m.shown++
+		m.at.Rereading = false
 		return nil
 	})
 }
 
-func (m *transactionsMemory) DropLeftovers(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
-	return m.write(ctx, "drop", at, func() error {
-		m.at.Leftovers = false
-		return nil
-	})
-}
-
-func (m *transactionsMemory) StoredTransactions(ctx context.Context, at ledger.TransactionsPosition, eventIDs []string) (map[string]bool, error) {
+func (m *transactionsMemory) StoredTransactions(ctx context.Context, eventIDs []string) (map[string]bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	has := map[string]bool{}
-	for _, record := range m.records[at.ReadAfter:at.LastSeq] {
-		has[record.EventID] = true
+	for _, record := range m.records {
+		if slices.Contains(eventIDs, record.EventID) {
+			has[record.EventID] = true
+		}
 	}
 	return has, ctx.Err()
 }
 
-// stored is all records that readers see, in their order.
+// stored is all records, in their order.
 func (m *transactionsMemory) stored() []ledger.Transaction {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.records[m.at.ShownAfter:m.at.ShownTo])
+	return slices.Clone(m.records)
 }
 
-// generations is how many were begun, and shown, and whether one is being read that is not shown.
-func (m *transactionsMemory) generations() (begun, shown int, going bool) {
+// rereads is how often the records were cleared, and whether the end was not reached since.
+func (m *transactionsMemory) rereads() (cleared int, going bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.begun, m.shown, m.at.Rereading()
+	return m.cleared, m.at.Rereading
 }
 
 // transactionsLoop is a transactions loop between a scripted service and a memory.

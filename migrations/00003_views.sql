@@ -39,18 +39,6 @@ END
 $$;
 COMMENT ON FUNCTION ledger.state_floor() IS 'The active set is known at every offset from this one on. NULL: at none, because indexing began in the middle without a snapshot. Pruning raises it.';
 
-CREATE VIEW ledger.stream_checkpoints AS
-SELECT c.stream, c.ledger_offset, c.event_id, c.updated_at,
-       (SELECT u.record_time FROM updates u
-        WHERE u.ledger_offset <= c.ledger_offset AND u.record_time IS NOT NULL ORDER BY u.ledger_offset DESC LIMIT 1) AS record_time
-FROM checkpoints c;
-COMMENT ON VIEW ledger.stream_checkpoints IS 'Where each stream resumes.';
-COMMENT ON COLUMN ledger.stream_checkpoints.stream IS 'updates or transactions.';
-COMMENT ON COLUMN ledger.stream_checkpoints.ledger_offset IS 'Of updates: the offset up to which everything is stored and shown. Of transactions, where they follow from the updates of a network: the offset up to which they are derived; else NULL.';
-COMMENT ON COLUMN ledger.stream_checkpoints.event_id IS 'Of transactions: the event id after which reading resumes: that of the newest record whose event id no other known record has; where they follow from updates that of the newest record. NULL: there is none; reading starts from the beginning.';
-COMMENT ON COLUMN ledger.stream_checkpoints.updated_at IS 'When the checkpoint last moved (clock of the database).';
-COMMENT ON COLUMN ledger.stream_checkpoints.record_time IS 'Of updates: record time of the last update up to ledger_offset, which says how far in time the data go. On a quiet ledger it stays while the offset grows. NULL: there is no update yet. Of transactions the same of the updates that they follow from; else NULL: records have a date.';
-
 CREATE VIEW ledger.coverage AS
 SELECT c.stream, c.scope, c.from_exclusive, least(c.to_inclusive, ledger.latest_offset()) AS to_inclusive,
        c.scope = coalesce((SELECT f.changed_to FROM floors f WHERE f.stream = 'updates'), c.scope) AS in_force

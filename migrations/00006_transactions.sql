@@ -1,6 +1,6 @@
 -- The transaction history: transactions has one row per record, and a table for each kind has what that kind adds. The key is seq, which
--- numbers records in the order in which they are stored. The seqs of a generation are higher than those of all earlier ones. No table is
--- partitioned: the history is never pruned, and rows are looked up by seq, which grows, or by the hash of an event id.
+-- numbers records in the service's order, from 1. No table is partitioned: the history is never pruned, and rows are looked up by seq, which
+-- grows, or by the hash of an event id.
 
 -- +goose Up
 
@@ -21,36 +21,33 @@ COMMENT ON TABLE network IS 'The network whose transaction history these tables 
 CREATE TABLE transactions_position_both (
     only_row    boolean NOT NULL DEFAULT true CHECK (only_row),
     revision    bigint  NOT NULL,
-    shown_after bigint  NOT NULL, -- readers see the generation with the seqs after this one ...
-    shown_to    bigint  NOT NULL, -- ... up to this one
-    read_after  bigint  NOT NULL, -- the generation that is being read has the seqs after this one ...
-    last_seq    bigint  NOT NULL, -- ... up to this one
-    leftovers   boolean NOT NULL, -- rows of other generations may be stored
-    latest_date bigint  NOT NULL, -- no record, of any generation, has a later date; microseconds since 1970
+    last_seq    bigint  NOT NULL CHECK (last_seq >= 0),
+    rereading   boolean NOT NULL,
     is_copy     boolean NOT NULL DEFAULT false,
     digest      bytea,
-    PRIMARY KEY (only_row, is_copy),
-    CONSTRAINT generations_do_not_overlap CHECK (
-        0 <= shown_after AND shown_after <= shown_to
-        AND (read_after = shown_after AND last_seq = shown_to OR shown_to <= read_after AND read_after <= last_seq AND read_after > shown_after)
-    )
+    PRIMARY KEY (only_row, is_copy)
 ) PARTITION BY LIST (is_copy);
 CREATE TABLE transactions_position PARTITION OF transactions_position_both FOR VALUES IN (false);
 CREATE TABLE transactions_position_copy PARTITION OF transactions_position_both FOR VALUES IN (true);
-INSERT INTO transactions_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, latest_date, is_copy, digest)
+INSERT INTO transactions_position_both (only_row, revision, last_seq, rereading, is_copy, digest)
 SELECT r.*, c.is_copy, row_digest(r)
-FROM (SELECT true AS only_row, 0 AS revision, 0 AS shown_after, 0 AS shown_to, 0 AS read_after, 0 AS last_seq, false AS leftovers, 0 AS latest_date) r,
-    unnest('{f,t}'::boolean[]) c (is_copy);
-COMMENT ON TABLE transactions_position IS 'How far the transaction history has been read, and which generation (reading from the beginning) analysts see. Mostly that is the one that is being read. It moves by compare-and-swap of revision, in the transaction that writes the records. revision 0: not begun.';
+FROM (SELECT true AS only_row, 0 AS revision, 0 AS last_seq, false AS rereading) r, unnest('{f,t}'::boolean[]) c (is_copy);
+COMMENT ON TABLE transactions_position IS 'How far the transaction history has been read. It moves by compare-and-swap of revision, in the transaction that writes the records. revision 0: not begun.';
+COMMENT ON COLUMN transactions_position.rereading IS 'The records were cleared, because the service''s no longer fitted them, and its end was not reached since. Shown in ledger.stream_checkpoints.';
 
--- The views use two plain conditions instead.
-CREATE FUNCTION set_aside(seq bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
-RETURN (
-    SELECT h.read_after > h.shown_after AND set_aside.seq > h.read_after AND set_aside.seq <= h.last_seq
-        OR h.leftovers AND set_aside.seq > 0 AND (set_aside.seq <= h.shown_after OR set_aside.seq > h.shown_to AND set_aside.seq <= h.read_after)
-    FROM transactions_position h
-);
-COMMENT ON FUNCTION set_aside(bigint) IS 'Whether a record with this seq belongs to a generation that is being read and not shown yet, or to one that is not removed yet.';
+CREATE VIEW ledger.stream_checkpoints AS
+SELECT c.stream, c.ledger_offset, c.event_id, c.updated_at,
+       (SELECT u.record_time FROM updates u
+        WHERE u.ledger_offset <= c.ledger_offset AND u.record_time IS NOT NULL ORDER BY u.ledger_offset DESC LIMIT 1) AS record_time,
+       c.stream = 'transactions' AND coalesce((SELECT p.rereading FROM transactions_position p), false) AS rereading
+FROM checkpoints c;
+COMMENT ON VIEW ledger.stream_checkpoints IS 'Where each stream resumes.';
+COMMENT ON COLUMN ledger.stream_checkpoints.stream IS 'updates or transactions.';
+COMMENT ON COLUMN ledger.stream_checkpoints.ledger_offset IS 'Of updates: the offset up to which everything is stored and shown. Of transactions, where they follow from the updates of a network: the offset up to which they are derived; else NULL.';
+COMMENT ON COLUMN ledger.stream_checkpoints.event_id IS 'Of transactions: the event id after which reading resumes: that of the newest record whose event id no other known record has; where they follow from updates that of the newest record. NULL: there is none; reading starts from the beginning.';
+COMMENT ON COLUMN ledger.stream_checkpoints.updated_at IS 'When the checkpoint last moved (clock of the database).';
+COMMENT ON COLUMN ledger.stream_checkpoints.record_time IS 'Of updates: record time of the last update up to ledger_offset, which says how far in time the data go. On a quiet ledger it stays while the offset grows. NULL: there is no update yet. Of transactions the same of the updates that they follow from; else NULL: records have a date.';
+COMMENT ON COLUMN ledger.stream_checkpoints.rereading IS 'Of transactions: the records were cleared, because the service''s no longer fitted them, and are read again from the beginning. Until that is done the later ones are missing, and what follows from them. Of updates false.';
 
 -- Records: written once, never updated ---------------------------------------------------------------------------
 
@@ -164,9 +161,6 @@ COMMENT ON TABLE unknown_transactions IS 'Records of the kind unknown, as they w
 
 -- The analysts' views ---------------------------------------------------------------------------------------------
 
--- Only the shown generation. "+ 0" keeps PostgreSQL from making an index range of the conditions on seq, which it believes to select few
--- rows.
---
 -- The event id comes from a join. The planner drops the join if a query does not name the id, and starts with it if the query searches
 -- by the id.
 
@@ -175,11 +169,10 @@ SELECT x.seq, x.event_id, update_id_of(x.event_id) AS update_id, x.kind, x.date,
        x.unit_word, x.extra,
        CASE WHEN x.rules IS NULL THEN 'transactions' ELSE 'updates' END AS source, x.rules, x.ledger_offset AS update_offset
 FROM transactions x
-LEFT JOIN synchronizers s ON s.synchronizer_ref = x.domain_ref
-WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
+LEFT JOIN synchronizers s ON s.synchronizer_ref = x.domain_ref;
 
-COMMENT ON VIEW ledger.transactions IS 'One row per record of the transaction history, of every kind: the records of the whole network as a Scan service shows them, not those of one participant. The relation of each kind has the rest of a record under the same seq. Records are complete up to the checkpoint in ledger.stream_checkpoints, as far as the service has them; records after it whose event ids are not unique are here too. If the history has to be read again from its beginning, the new records are kept aside until they replace all of these at once.';
-COMMENT ON COLUMN ledger.transactions.seq IS 'Number of the record, in the service''s order, without gaps. It begins at 1, or above all earlier numbers if the history of a service was read again from its beginning. A record''s number never changes. It is never used again, unless the record followed from an update of a network that a reset removed. Unique.';
+COMMENT ON VIEW ledger.transactions IS 'One row per record of the transaction history, of every kind: the records of the whole network as a Scan service shows them, not those of one participant. The relation of each kind has the rest of a record under the same seq. Records are complete up to the checkpoint in ledger.stream_checkpoints, as far as the service has them; records after it whose event ids are not unique are here too. If they no longer fit what the service shows, they are cleared and read again from the beginning: until that is done, which ledger.stream_checkpoints says, the later ones are missing.';
+COMMENT ON COLUMN ledger.transactions.seq IS 'Number of the record, in the service''s order, without gaps, from 1. A record''s number does not change, unless the history of a service had to be read again from its beginning, or the record followed from an update of a network that a reset removed: ledger.rewrites says so. Unique.';
 COMMENT ON COLUMN ledger.transactions.event_id IS 'Id of the event: #, the update id, a colon and the node id. Two records can share one, so join by seq. Ids do not grow with time. Indexed. Of a record that is derived from updates the node id is that of exercised_events, which all Scan services number alike; the history''s was of the service''s participant.';
 COMMENT ON COLUMN ledger.transactions.update_id IS 'Id of the record''s update, from event_id. It is also in ledger.updates if the participant saw the update. NULL: event_id has another form. Indexed.';
 COMMENT ON COLUMN ledger.transactions.kind IS 'transfer, mint, tap, abort_transfer_instruction, or unknown: see ledger.unknown_transactions.';
@@ -201,8 +194,7 @@ SELECT x.seq, t.event_id, update_id_of(t.event_id) AS update_id, x.date, x.round
        x.instruction_cid, x.receivers, x.balance_changes, x.sender_extra, x.extra,
        CASE WHEN t.rules IS NULL THEN 'transactions' ELSE 'updates' END AS source
 FROM transfers x
-LEFT JOIN transactions t ON t.seq = x.seq
-WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
+LEFT JOIN transactions t ON t.seq = x.seq;
 
 COMMENT ON VIEW ledger.transfers IS 'One row per transfer: one sender pays any number of receivers, see ledger.transfer_receivers; a transfer that only merges the sender''s holdings has none. Amounts and fees have exactly as many digits as were sent. For the transfers of one party use ledger.party_transfers.';
 COMMENT ON COLUMN ledger.transfers.seq IS 'Which record this is. Unique.';
@@ -235,8 +227,7 @@ CREATE VIEW ledger.transfer_receivers AS
 SELECT x.seq, t.event_id, x.ordinal, x.party, x.amount, x.receiver_fee, x.amount - x.receiver_fee AS net_amount, x.extra,
        CASE WHEN t.rules IS NULL THEN 'transactions' ELSE 'updates' END AS source
 FROM transfer_receivers x
-LEFT JOIN transactions t ON t.seq = x.seq
-WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
+LEFT JOIN transactions t ON t.seq = x.seq;
 
 COMMENT ON VIEW ledger.transfer_receivers IS 'One row per receiver of a transfer. The service usually merges what a receiver gets in one transfer, so a party seldom has two rows of it.';
 COMMENT ON COLUMN ledger.transfer_receivers.seq IS 'Which transfer this belongs to.';
@@ -253,8 +244,7 @@ CREATE VIEW ledger.balance_changes AS
 SELECT x.seq, t.event_id, x.ordinal, x.date, x.round, x.party, x.change_to_initial_amount_as_of_round_zero,
        x.change_to_holding_fees_rate, x.extra
 FROM balance_changes x
-LEFT JOIN transactions t ON t.seq = x.seq
-WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
+LEFT JOIN transactions t ON t.seq = x.seq;
 
 COMMENT ON VIEW ledger.balance_changes IS 'One row per balance change that the service reported with a transfer: recent services report none. Taps, mints, expiry and everything else that is not a transfer have none, so their sum is not what a party holds: see ledger.reported_balance_at and ledger.holdings.';
 COMMENT ON COLUMN ledger.balance_changes.seq IS 'Which transfer this belongs to.';
@@ -271,8 +261,7 @@ CREATE VIEW ledger.mints AS
 SELECT x.seq, t.event_id, x.date, x.round, x.owner, x.amount, x.extra,
        CASE WHEN t.rules IS NULL THEN 'transactions' ELSE 'updates' END AS source
 FROM mints x
-LEFT JOIN transactions t ON t.seq = x.seq
-WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
+LEFT JOIN transactions t ON t.seq = x.seq;
 
 COMMENT ON VIEW ledger.mints IS 'One row per mint.';
 COMMENT ON COLUMN ledger.mints.seq IS 'Which record this is. Unique.';
@@ -288,8 +277,7 @@ CREATE VIEW ledger.taps AS
 SELECT x.seq, t.event_id, x.date, x.round, x.owner, x.amount, x.extra,
        CASE WHEN t.rules IS NULL THEN 'transactions' ELSE 'updates' END AS source
 FROM taps x
-LEFT JOIN transactions t ON t.seq = x.seq
-WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
+LEFT JOIN transactions t ON t.seq = x.seq;
 
 COMMENT ON VIEW ledger.taps IS 'One row per tap: coins that a party on a test network created for itself.';
 COMMENT ON COLUMN ledger.taps.seq IS 'Which record this is. Unique.';
@@ -305,8 +293,7 @@ CREATE VIEW ledger.aborted_transfer_instructions AS
 SELECT x.seq, t.event_id, x.date, x.instruction_cid, x.abort_kind, x.extra,
        CASE WHEN t.rules IS NULL THEN 'transactions' ELSE 'updates' END AS source
 FROM aborted_transfer_instructions x
-LEFT JOIN transactions t ON t.seq = x.seq
-WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
+LEFT JOIN transactions t ON t.seq = x.seq;
 
 COMMENT ON VIEW ledger.aborted_transfer_instructions IS 'One row per transfer instruction that was withdrawn or rejected.';
 COMMENT ON COLUMN ledger.aborted_transfer_instructions.seq IS 'Which record this is. Unique.';
@@ -321,8 +308,7 @@ CREATE VIEW ledger.unknown_transactions AS
 SELECT x.seq, t.event_id, x.raw,
        CASE WHEN t.rules IS NULL THEN 'transactions' ELSE 'updates' END AS source
 FROM unknown_transactions x
-LEFT JOIN transactions t ON t.seq = x.seq
-WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
+LEFT JOIN transactions t ON t.seq = x.seq;
 
 COMMENT ON VIEW ledger.unknown_transactions IS 'One row per record of the kind unknown, as the service sent it: of a kind that this version does not know, without a date, or with several or none of the parts transfer, mint, tap and abort_transfer_instruction. Apart from its row of ledger.transactions nothing of it is in other relations. Empty in the usual case: a newer release of the indexer may know the kind.';
 COMMENT ON COLUMN ledger.unknown_transactions.seq IS 'Which record this is. Unique.';
@@ -367,7 +353,6 @@ FROM (
     UNION ALL
     SELECT 'transactions', NULL, NULL, NULL, e.seq, '', e.exact FROM transactions e
     WHERE e.exact IS NOT NULL
-      AND e.seq > (SELECT h.shown_after FROM transactions_position h) AND e.seq <= (SELECT h.shown_to FROM transactions_position h)
 ) x
 CROSS JOIN LATERAL jsonb_each_text(x.exact) v (field, value)
 WHERE btint8cmp(x.ledger_offset, (SELECT ledger.latest_offset())) <> 1 OR x.ledger_offset IS NULL;

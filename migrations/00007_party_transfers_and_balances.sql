@@ -10,14 +10,12 @@ SELECT t.seq, t.sender AS party, true AS sent, t.date, t.round,
        CASE WHEN t.receivers IS NOT NULL THEN coalesce((SELECT sum(r.amount) FROM transfer_receivers r WHERE r.seq = t.seq), 0) END AS amount,
        t.sender_fee AS fee
 FROM transfers t
-WHERE t.seq > (SELECT h.shown_after FROM transactions_position h) AND t.seq <= (SELECT h.shown_to FROM transactions_position h)
 UNION ALL
 SELECT r.seq, r.party, false, t.date, t.round, sum(r.amount), CASE WHEN count(*) = count(r.receiver_fee) THEN sum(r.receiver_fee) END
 FROM transfer_receivers r
 JOIN transfers t ON t.seq = r.seq
-WHERE r.seq > (SELECT h.shown_after FROM transactions_position h) AND r.seq <= (SELECT h.shown_to FROM transactions_position h)
 GROUP BY r.seq, r.party, t.date, t.round;
-COMMENT ON VIEW transfer_parties IS 'The parties of each transfer of the shown generation: the sender, and each receiver once, with its entries added up. A sum with a missing part is NULL. party_transfers must equal this.';
+COMMENT ON VIEW transfer_parties IS 'The parties of each transfer: the sender, and each receiver once, with its entries added up. A sum with a missing part is NULL. party_transfers must equal this.';
 COMMENT ON COLUMN transfer_parties.sent IS 'true: the party is the sender. false: it is a receiver.';
 COMMENT ON COLUMN transfer_parties.amount IS 'For the sender the amount sent to all receivers together, for a receiver the amount sent to it; before their fees.';
 COMMENT ON COLUMN transfer_parties.fee IS 'sender_fee, or the sum of the receiver''s receiver_fee.';
@@ -59,7 +57,6 @@ SELECT p.party, CASE WHEN p.sent THEN 'sent' ELSE 'received' END AS direction,
        (SELECT t.transfer_kind FROM transfers t WHERE t.seq = p.seq) AS transfer_kind
 FROM (
     SELECT * FROM party_transfers o
-    WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), o.seq) <> 1 AND btint8cmp(o.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1
     ORDER BY o.party DESC, o.date DESC, o.seq DESC, o.sent DESC
 ) p;
 
@@ -80,78 +77,65 @@ COMMENT ON COLUMN ledger.party_transfers.transfer_kind IS 'As in ledger.transfer
 -- Reported balances ----------------------------------------------------------------------------------------------
 
 CREATE TABLE balance_totals (
-    generation        bigint  NOT NULL,
     party             text COLLATE "C" NOT NULL,
     round             bigint  NOT NULL,
     initial_amount    numeric NOT NULL,
     holding_fees_rate numeric NOT NULL,
-    PRIMARY KEY (generation, party, round)
+    PRIMARY KEY (party, round)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 COMMENT ON TABLE balance_totals IS 'Derived from balance changes: running totals, one row per party and round in which the party has a change. Changes without a round are not in them. Read by ledger.reported_balance_at and ledger.reported_balances_at.';
-COMMENT ON COLUMN balance_totals.generation IS 'The generation of the transaction history, as the seq after which its records begin.';
 COMMENT ON COLUMN balance_totals.initial_amount IS 'Sum of change_to_initial_amount_as_of_round_zero over all changes of the party in rounds up to and including this one.';
 COMMENT ON COLUMN balance_totals.holding_fees_rate IS 'Sum of change_to_holding_fees_rate over the same changes.';
 
 -- Often updated, but not in indexed columns: with free space in each page most updates don't touch the index (HOT).
 CREATE TABLE latest_totals (
-    generation        bigint  NOT NULL,
     party             text COLLATE "C" NOT NULL,
     round             bigint  NOT NULL,
     initial_amount    numeric NOT NULL,
     holding_fees_rate numeric NOT NULL,
-    PRIMARY KEY (generation, party)
+    PRIMARY KEY (party)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 COMMENT ON TABLE latest_totals IS 'The last row of each party in balance_totals, so that the balances of all parties at a recent round need no search. Read by ledger.reported_balances_at.';
 
 CREATE TABLE balance_rounds (
-    generation       bigint PRIMARY KEY,
+    only_row         boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     newest           bigint,
     first_incomplete bigint
 );
-INSERT INTO balance_rounds (generation) VALUES (0);
+INSERT INTO balance_rounds DEFAULT VALUES;
 COMMENT ON TABLE balance_rounds IS 'The rounds for which balances are known.';
 COMMENT ON COLUMN balance_rounds.newest IS 'The greatest round of any record of a known kind. NULL: none has a round.';
 COMMENT ON COLUMN balance_rounds.first_incomplete IS 'The least round of a transfer without balance changes, or of a record of an unknown kind, which may be such a transfer. The least bigint: such a record, or any transfer, has no round, so no total is complete. NULL: all transfers have round and balance changes.';
 
 CREATE VIEW running_totals AS
-SELECT (SELECT h.shown_after FROM transactions_position h) AS generation,
-       x.party, x.round, x.initial_amount, x.holding_fees_rate, lead(x.round) OVER (PARTITION BY x.party ORDER BY x.round) IS NULL AS latest
+SELECT x.party, x.round, x.initial_amount, x.holding_fees_rate, lead(x.round) OVER (PARTITION BY x.party ORDER BY x.round) IS NULL AS latest
 FROM (
     SELECT c.party COLLATE "C" AS party, c.round,
         sum(sum(c.change_to_initial_amount_as_of_round_zero)) OVER rounds AS initial_amount,
         sum(sum(c.change_to_holding_fees_rate)) OVER rounds AS holding_fees_rate
     FROM balance_changes c
-    WHERE c.round IS NOT NULL AND c.seq > (SELECT h.shown_after FROM transactions_position h) AND c.seq <= (SELECT h.shown_to FROM transactions_position h)
+    WHERE c.round IS NOT NULL
     GROUP BY c.party COLLATE "C", c.round
     WINDOW rounds AS (PARTITION BY c.party COLLATE "C" ORDER BY c.round)
 ) x;
-COMMENT ON VIEW running_totals IS 'What balance_totals should hold for the shown generation, computed from all its balance changes at once, and which of these rows latest_totals should hold.';
+COMMENT ON VIEW running_totals IS 'What balance_totals should hold, computed from all its balance changes at once, and which of these rows latest_totals should hold.';
 COMMENT ON COLUMN running_totals.latest IS 'Whether the party has no change in a later round.';
 
-CREATE FUNCTION rounds_of(from_exclusive bigint, to_inclusive bigint, OUT newest bigint, OUT first_incomplete bigint) LANGUAGE sql STABLE PARALLEL SAFE
-RETURN (
-    (SELECT max(x.round) FROM transactions x WHERE x.kind <> 'unknown' AND x.seq > rounds_of.from_exclusive AND x.seq <= rounds_of.to_inclusive),
+CREATE VIEW wanted_rounds AS
+SELECT true AS only_row, (SELECT max(x.round) FROM transactions x WHERE x.kind <> 'unknown') AS newest,
     (
         SELECT min(coalesce(x.round, -9223372036854775808))
         FROM transactions x
         LEFT JOIN transfers t ON t.seq = x.seq
-        WHERE x.seq > rounds_of.from_exclusive AND x.seq <= rounds_of.to_inclusive
-          AND (x.kind = 'unknown' OR x.kind = 'transfer' AND (x.round IS NULL OR coalesce(t.balance_changes, 0) = 0))
-    )
-);
-COMMENT ON FUNCTION rounds_of(bigint, bigint) IS 'What balance_rounds should hold of the records after one seq up to another.';
-
-CREATE VIEW wanted_rounds AS
-SELECT h.shown_after AS generation, r.newest, r.first_incomplete
-FROM transactions_position h, rounds_of(h.shown_after, h.shown_to) r;
-COMMENT ON VIEW wanted_rounds IS 'What balance_rounds should hold for the shown generation, computed from all its records.';
+        WHERE x.kind = 'unknown' OR x.kind = 'transfer' AND (x.round IS NULL OR coalesce(t.balance_changes, 0) = 0)
+    ) AS first_incomplete;
+COMMENT ON VIEW wanted_rounds IS 'What balance_rounds should hold, computed from all records.';
 
 CREATE FUNCTION balances_are_known(round bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
     SELECT coalesce(balances_are_known.round <= b.newest, false)
        AND coalesce(balances_are_known.round < b.first_incomplete, true)
     FROM balance_rounds b
-    WHERE b.generation = (SELECT h.shown_after FROM transactions_position h)
 );
 COMMENT ON FUNCTION balances_are_known(bigint) IS 'Whether, as far as is known, every transfer up to the round is stored and has its balance changes.';
 
@@ -161,7 +145,7 @@ RETURN (
     FROM (
         SELECT t.initial_amount - t.holding_fees_rate * (reported_balance_at.round::numeric + 1) AS balance
         FROM balance_totals t
-        WHERE t.generation = (SELECT h.shown_after FROM transactions_position h) AND t.party = reported_balance_at.party AND t.round <= reported_balance_at.round
+        WHERE t.party = reported_balance_at.party AND t.round <= reported_balance_at.round
         ORDER BY t.round DESC
         LIMIT 1
     ) b
@@ -180,13 +164,12 @@ BEGIN ATOMIC
             ELSE (
                 SELECT t.initial_amount - t.holding_fees_rate * (reported_balances_at.round::numeric + 1)
                 FROM balance_totals t
-                WHERE t.generation = l.generation AND t.party = l.party AND t.round <= reported_balances_at.round
+                WHERE t.party = l.party AND t.round <= reported_balances_at.round
                 ORDER BY t.round DESC
                 LIMIT 1
             )
         END AS balance
         FROM latest_totals l
-        WHERE l.generation = (SELECT h.shown_after FROM transactions_position h)
     )
     SELECT b.party, CASE WHEN t.are AND b.balance >= 0 THEN b.balance END
     FROM known t

@@ -63,8 +63,8 @@ COMMENT ON FUNCTION verified_offset() IS 'The offset up to which updates were re
 CREATE FUNCTION verified_seq() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
     SELECT CASE
-        WHEN c.ledger_offset IS NULL THEN windows_reach('transactions', h.shown_after, '{equal}')
-        ELSE coalesce((SELECT t.seq FROM transactions t WHERE t.ledger_offset <= verified_offset() ORDER BY t.ledger_offset DESC, t.seq DESC LIMIT 1), h.shown_after)
+        WHEN c.ledger_offset IS NULL THEN windows_reach('transactions', 0, '{equal}')
+        ELSE coalesce((SELECT t.seq FROM transactions t WHERE t.ledger_offset <= verified_offset() ORDER BY t.ledger_offset DESC, t.seq DESC LIMIT 1), 0)
     END
     FROM transactions_position h
     LEFT JOIN checkpoints c ON c.stream = 'transactions'

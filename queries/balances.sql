@@ -24,7 +24,7 @@ WITH added AS MATERIALIZED (
     FROM added a
     CROSS JOIN LATERAL (
         SELECT * FROM balance_totals b
-        WHERE b.generation = @generation::bigint AND b.party = a.party AND b.round BETWEEN a.round AND a.last_round
+        WHERE b.party = a.party AND b.round BETWEEN a.round AND a.last_round
         OFFSET 0
     ) t
     UNION ALL
@@ -33,31 +33,27 @@ WITH added AS MATERIALIZED (
     LEFT JOIN LATERAL (
         SELECT t.round, t.initial_amount, t.holding_fees_rate
         FROM balance_totals t
-        WHERE t.generation = @generation::bigint AND t.party = a.party AND t.round <= a.round
+        WHERE t.party = a.party AND t.round <= a.round
         ORDER BY t.round DESC
         LIMIT 1
     ) b ON true
     WHERE b.round IS DISTINCT FROM a.round
 ), latest AS (
-    INSERT INTO latest_totals (generation, party, round, initial_amount, holding_fees_rate)
-    SELECT DISTINCT ON (c.party) @generation::bigint, c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round DESC
-    ON CONFLICT (generation, party) DO UPDATE SET round = excluded.round, initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate
+    INSERT INTO latest_totals (party, round, initial_amount, holding_fees_rate)
+    SELECT DISTINCT ON (c.party) c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round DESC
+    ON CONFLICT (party) DO UPDATE SET round = excluded.round, initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate
 )
-INSERT INTO balance_totals (generation, party, round, initial_amount, holding_fees_rate)
-SELECT @generation::bigint, c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round
-ON CONFLICT (generation, party, round) DO UPDATE SET initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate;
+INSERT INTO balance_totals (party, round, initial_amount, holding_fees_rate)
+SELECT c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round
+ON CONFLICT (party, round) DO UPDATE SET initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate;
 
 -- name: BalanceRoundsNote :exec
--- Stores the newest round of a generation's records, and the first round from which totals are incomplete. NULL: there is none.
-INSERT INTO balance_rounds AS b (generation, newest, first_incomplete)
-VALUES (@generation, sqlc.narg(newest), sqlc.narg(first_incomplete))
-ON CONFLICT (generation) DO UPDATE SET newest = greatest(b.newest, excluded.newest), first_incomplete = least(b.first_incomplete, excluded.first_incomplete)
-WHERE greatest(b.newest, excluded.newest) IS DISTINCT FROM b.newest
-   OR least(b.first_incomplete, excluded.first_incomplete) IS DISTINCT FROM b.first_incomplete;
+-- Raises the newest round of the records, and lowers the first round from which totals are incomplete. NULL: there is none.
+UPDATE balance_rounds b SET newest = greatest(b.newest, sqlc.narg(newest)::bigint), first_incomplete = least(b.first_incomplete, sqlc.narg(first_incomplete)::bigint)
+WHERE greatest(b.newest, sqlc.narg(newest)::bigint) IS DISTINCT FROM b.newest
+   OR least(b.first_incomplete, sqlc.narg(first_incomplete)::bigint) IS DISTINCT FROM b.first_incomplete;
 
 -- name: BalanceRoundsCompute :exec
--- Stores the rounds of a new generation, whose first records are those after one seq up to another. Where an empty one is given up, the
--- next one has its number.
-INSERT INTO balance_rounds (generation, newest, first_incomplete)
-SELECT @from_exclusive::bigint, r.newest, r.first_incomplete FROM rounds_of(@from_exclusive::bigint, @to_inclusive::bigint) r
-ON CONFLICT (generation) DO UPDATE SET newest = excluded.newest, first_incomplete = excluded.first_incomplete;
+-- Stores the rounds of all records.
+INSERT INTO balance_rounds (newest, first_incomplete) SELECT r.newest, r.first_incomplete FROM wanted_rounds r
+ON CONFLICT (only_row) DO UPDATE SET newest = excluded.newest, first_incomplete = excluded.first_incomplete;

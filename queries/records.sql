@@ -16,10 +16,10 @@ WITH totals AS (DELETE FROM balance_totals), latest AS (DELETE FROM latest_total
 
 -- name: BalanceTotalsCompute :exec
 WITH wanted AS MATERIALIZED (
-    SELECT r.generation, r.party, r.round, r.initial_amount, r.holding_fees_rate, r.latest FROM running_totals r
+    SELECT r.party, r.round, r.initial_amount, r.holding_fees_rate, r.latest FROM running_totals r
 ), latest AS (
-    INSERT INTO latest_totals (generation, party, round, initial_amount, holding_fees_rate)
-    SELECT w.generation, w.party, w.round, w.initial_amount, w.holding_fees_rate FROM wanted w WHERE w.latest
+    INSERT INTO latest_totals (party, round, initial_amount, holding_fees_rate)
+    SELECT w.party, w.round, w.initial_amount, w.holding_fees_rate FROM wanted w WHERE w.latest
 )
-INSERT INTO balance_totals (generation, party, round, initial_amount, holding_fees_rate)
-SELECT w.generation, w.party, w.round, w.initial_amount, w.holding_fees_rate FROM wanted w ORDER BY w.party, w.round;
+INSERT INTO balance_totals (party, round, initial_amount, holding_fees_rate)
+SELECT w.party, w.round, w.initial_amount, w.holding_fees_rate FROM wanted w ORDER BY w.party, w.round;

@@ -26,7 +26,7 @@ SELECT max(t.date)::timestamptz AS newest FROM transactions t WHERE t.seq > @fro
 
 -- name: StatusUnknownTransactions :one
 -- How many records of an unknown kind readers see.
-SELECT count(*) FROM unknown_transactions u, transactions_position h WHERE u.seq > h.shown_after AND u.seq <= h.shown_to;
+SELECT count(*) FROM unknown_transactions;
 
 -- name: StatusCoverage :many
 -- The covered ranges of the updates, those that touch each other as one, of more than a number of them the largest.

@@ -65,10 +65,8 @@ type ExportState struct {
 	Verified             ledger.Offset // up to here updates, or records, were read again and found equal
 	Changes              []ExportChange
 
-	// Records says that it is of the transaction history: offsets are seqs. The first record is that after RecordsAfter,
-	// which grows when the history is read again, and is the watermark where that brought none.
-	Records      bool
-	RecordsAfter ledger.Offset
+	// Records says that it is of the transaction history: offsets are seqs. It is not started while it is read again.
+	Records bool
 }
 
 // ExportChange is a range of the updates, of what a snapshot brought, or of the transaction history, in which rows
@@ -136,11 +134,11 @@ func (e *ExportSnapshot) Lasts(ctx context.Context) error {
 func (e *ExportSnapshot) State(ctx context.Context) (state ExportState, err error) {
 	if e.records {
 		at, err := held.TransactionsPosition(ctx, e.store.db, e.tx)
-		if err != nil || at.ShownTo == 0 {
+		if err != nil || at.LastSeq == 0 || at.Rereading {
 			return state, err
 		}
 		state.Records, state.Started = true, true
-		state.RecordsAfter, state.Watermark = ledger.Offset(at.ShownAfter), ledger.Offset(at.ShownTo)
+		state.Watermark = ledger.Offset(at.LastSeq)
 		err = e.common(ctx, &state)
 		return state, err
 	}

@@ -116,18 +116,17 @@ func (h *testHistory) fillTransfers(n int) (heavy string) {
 	h.Exec(`INSERT INTO indexer.balance_changes (seq, ordinal, date, round, party, change_to_initial_amount_as_of_round_zero, change_to_holding_fees_rate)
 		SELECT seq, ordinal, date, round, party, CASE ordinal WHEN 0 THEN -amount ELSE amount END, 0.0000190259
 		FROM made, LATERAL (VALUES (0, sender), (1, receiver)) v (ordinal, who) JOIN people ON i = who ORDER BY seq, ordinal`)
-	h.Exec("UPDATE indexer.transactions_position SET revision = 1, shown_to = $1, last_seq = $1", n)
+	h.Exec("UPDATE indexer.transactions_position SET revision = 1, last_seq = $1", n)
 	h.Exec("INSERT INTO indexer.party_transfers SELECT party, date, seq, sent, round, amount, fee FROM indexer.transfer_parties")
-	h.Exec("INSERT INTO indexer.balance_totals SELECT generation, party, round, initial_amount, holding_fees_rate FROM indexer.running_totals")
-	h.Exec("INSERT INTO indexer.latest_totals SELECT generation, party, round, initial_amount, holding_fees_rate FROM indexer.running_totals WHERE latest")
+	h.Exec("INSERT INTO indexer.balance_totals SELECT party, round, initial_amount, holding_fees_rate FROM indexer.running_totals")
+	h.Exec("INSERT INTO indexer.latest_totals SELECT party, round, initial_amount, holding_fees_rate FROM indexer.running_totals WHERE latest")
 	h.Exec("UPDATE indexer.balance_rounds SET newest = 4000")
 	h.Exec("DROP TABLE made")
 	h.Exec("VACUUM ANALYZE")
 	return h.Row("SELECT party FROM people WHERE i = 0")
 }
 
-// The latest transfers of a party, and those of a time, are a range of one index: there is nothing to sort, and only
-// other generations are filtered out.
+// The latest transfers of a party, and those of a time, are a range of one index: there is nothing to sort.
 func TestPartyTransfersAreReadByOneIndexRange(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)

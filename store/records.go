@@ -9,7 +9,6 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/moved"
@@ -105,7 +104,7 @@ func (l *UpdatesWriter) writeDerived(ctx context.Context, tx pgx.Tx, at ledger.T
 	list.AddAll(wanted, l.term.Redacted, at.LastSeq, records)
 	writer, next := TransactionsWriter{l.Leader}, at.After(records)
 	if len(records) > 0 {
-		if err := writer.writeRecords(ctx, tx, at, &list, nil); err != nil {
+		if err := writer.writeRecords(ctx, tx, &list); err != nil {
 			return err
 		}
 		if err := writer.addToBalances(ctx, tx, &list, at); err != nil {
@@ -181,7 +180,7 @@ func (l *UpdatesWriter) recordsRemoved(ctx context.Context, tx pgx.Tx, at ledger
 		return err
 	}
 	q, last := l.store.db.Queries, at.LastSeq
-	at.Revision, at.ShownTo, at.LastSeq = at.Revision+1, left, left
+	at.Revision, at.LastSeq = at.Revision+1, left
 	err := l.putDerived(ctx, tx, at, to)
 	if err == nil {
 		err = q.BalancesForget(ctx, tx)
@@ -190,7 +189,7 @@ func (l *UpdatesWriter) recordsRemoved(ctx context.Context, tx pgx.Tx, at ledger
 		err = q.BalanceTotalsCompute(ctx, tx)
 	}
 	if err == nil {
-		err = q.BalanceRoundsCompute(ctx, tx, dbsqlc.BalanceRoundsComputeParams{ToInclusive: left})
+		err = q.BalanceRoundsCompute(ctx, tx)
 	}
 	if err != nil {
 		return fmt.Errorf("add up the balance changes of the records up to seq %d: %w", left, err)

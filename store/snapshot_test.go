@@ -13,6 +13,9 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
+// behindAnother is the turn of a write behind one that has begun.
+func behindAnother(wait func() error) storetest.Turn { return storetest.Turn{OnWait: wait} }
+
 // Every variant of entry, over pages, with the writer dying between them.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()

@@ -162,14 +162,14 @@ func (s *Store) transactionsStatus(ctx context.Context, tx pgx.Tx) (*Transaction
 		return nil, fmt.Errorf("read the checkpoint of the transaction history: %w", err)
 	}
 	status := TransactionsStatus{
-		Records: position.ShownTo - position.ShownAfter, Cursor: textOf(checkpoint.EventID),
-		UpdatedAt: checkpoint.UpdatedAt.Time.UTC(), Rereading: position.Rereading(),
+		Records: position.LastSeq, Cursor: textOf(checkpoint.EventID),
+		UpdatedAt: checkpoint.UpdatedAt.Time.UTC(), Rereading: position.Rereading,
 	}
 	if status.NetworkID, err = q.NetworkGet(ctx, tx); err != nil {
 		return nil, fmt.Errorf("read the stored network: %w", err)
 	}
 	newest, err := q.StatusNewestTransaction(ctx, tx, dbsqlc.StatusNewestTransactionParams{
-		FromExclusive: max(position.ShownAfter, position.ShownTo-transactionsWindow), ToInclusive: position.ShownTo,
+		FromExclusive: max(0, position.LastSeq-transactionsWindow), ToInclusive: position.LastSeq,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the date of the newest record: %w", err)

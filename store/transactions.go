@@ -9,21 +9,22 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/writing"
 )
 
 // transactionsWindow is how many of the last records recognise where the history was read to.
 const transactionsWindow = 1000
 
-// TransactionsPosition returns how far the transaction history has been read, with the last records of the generation
-// that is read, the oldest first.
+// TransactionsPosition returns how far the transaction history has been read, with its last records, the oldest first.
 func (s *Store) TransactionsPosition(
 	ctx context.Context) (position ledger.TransactionsPosition, window []ledger.TransactionsMark, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
 		if position, err = held.TransactionsPosition(ctx, s.db, tx); err != nil {
 			return err
 		}
-		from := max(position.LastSeq-transactionsWindow, position.ReadAfter)
-		window, err = s.transactionsMarks(ctx, tx, position, from, position.LastSeq)
+		window, err = s.transactionsMarks(ctx, tx, position.LastSeq)
 		return err
 	})
 	return position, window, err
@@ -35,11 +36,11 @@ func (l *TransactionsWriter) TransactionsPosition(
 	return l.store.TransactionsPosition(ctx)
 }
 
-// transactionsMarks reads what recognises the records after one seq up to another, of the generation that is read.
-func (s *Store) transactionsMarks(ctx context.Context, db dbsqlc.DBTX, at ledger.TransactionsPosition, from,
-	to int64) ([]ledger.TransactionsMark, error) {
-	rows, err := s.db.Queries.TransactionsMarks(ctx, db, dbsqlc.TransactionsMarksParams{Generation: at.ReadAfter,
-		FromExclusive: from, ToInclusive: to})
+// transactionsMarks reads what recognises the last records up to a seq.
+func (s *Store) transactionsMarks(ctx context.Context, db dbsqlc.DBTX, to int64) ([]ledger.TransactionsMark, error) {
+	from := max(to-transactionsWindow, 0)
+	rows, err := s.db.Queries.TransactionsMarks(ctx, db, dbsqlc.TransactionsMarksParams{FromExclusive: from,
+		ToInclusive: to})
 	if err != nil {
 		return nil, fmt.Errorf("read the records of the transaction history after seq %d: %w", from, err)
 	}
@@ -58,44 +59,64 @@ func (s *Store) transactionsMarks(ctx context.Context, db dbsqlc.DBTX, at ledger
 	return marks, nil
 }
 
-// TransactionsMarks returns the last records up to a seq of the generation that is shown, the oldest first: enough to
-// read on after them.
+// TransactionsMarks returns the last records up to a seq, the oldest first: enough to read on after them.
 func (s *Store) TransactionsMarks(ctx context.Context, upTo int64) (marks []ledger.TransactionsMark, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		at, err := held.TransactionsPosition(ctx, s.db, tx)
-		if err != nil {
-			return err
-		}
-		at.ReadAfter = at.ShownAfter
-		marks, err = s.transactionsMarks(ctx, tx, at, max(upTo-transactionsWindow, at.ShownAfter), upTo)
+		marks, err = s.transactionsMarks(ctx, tx, upTo)
 		return err
 	})
 	return marks, err
 }
 
-// StoredTransactions returns which of the event ids stand on a record of the generation that is read.
-func (l *TransactionsWriter) StoredTransactions(ctx context.Context, at ledger.TransactionsPosition,
-	eventIDs []string) (map[string]bool, error) {
-	list, err := l.store.storedIDs(ctx, l.term.Pool, at, eventIDs)
+// StoredTransactions returns which of the event ids stand on a stored record.
+func (l *TransactionsWriter) StoredTransactions(ctx context.Context, eventIDs []string) (map[string]bool, error) {
+	list, err := l.store.db.Queries.TransactionsIDsStored(ctx, l.term.Pool, eventIDs)
+	if err != nil {
+		return nil, fmt.Errorf("look for %d event ids: %w", len(eventIDs), err)
+	}
 	stored := make(map[string]bool, len(list))
 	for _, id := range list {
 		stored[id] = true
 	}
-	return stored, err
+	return stored, nil
 }
 
-func (s *Store) storedIDs(ctx context.Context, db dbsqlc.DBTX, at ledger.TransactionsPosition,
-	eventIDs []string) ([]string, error) {
-	if len(eventIDs) == 0 {
-		return nil, nil
-	}
-	list, err := s.db.Queries.TransactionsIDsStored(ctx, db, dbsqlc.TransactionsIDsStoredParams{
-		EventIds: eventIDs, FromExclusive: at.ReadAfter, ToInclusive: at.LastSeq,
+// ClearTransactions removes all records and what follows from them, in one transaction, because they do not fit what
+// the service shows; they are read again from the beginning. What was verified of them is forgotten.
+//
+// Errors: as AppendTransactions.
+func (l *TransactionsWriter) ClearTransactions(ctx context.Context,
+	at ledger.TransactionsPosition) (next ledger.TransactionsPosition, err error) {
+	err = l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		if err := l.holdPosition(ctx, tx, at); err != nil {
+			return err
+		}
+		next, err = writing.ClearRecords(ctx, tx, at, writing.ReadAgain)
+		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look for %d event ids: %w", len(eventIDs), err)
+		return at, fmt.Errorf("clear the transaction history, to read it again: %w", session.Refused(err))
 	}
-	return list, nil
+	return next, nil
+}
+
+// CompleteTransactions notes that the end of the history was reached since it was cleared.
+//
+// Errors: as AppendTransactions.
+func (l *TransactionsWriter) CompleteTransactions(ctx context.Context,
+	at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
+	next := at
+	next.Revision, next.Rereading = at.Revision+1, false
+	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := l.holdPosition(ctx, tx, at); err != nil {
+			return err
+		}
+		return l.store.db.Queries.TransactionsPositionPut(ctx, tx, dbsqlc.TransactionsPositionPutParams(next))
+	})
+	if err != nil {
+		return at, fmt.Errorf("note that the transaction history was read again to its end: %w", session.Refused(err))
+	}
+	return next, nil
 }
 
 // holdPosition keeps the position until the transaction ends. A writer whose twin is in doubt waits here, and is

@@ -15,16 +15,12 @@ import (
 )
 
 // AppendTransactions stores records that follow the position in the service's order (docs/interface.md, endpoint 6):
-// their rows, what is derived from them, the checkpoint and the new position, in one transaction. Records of a
-// generation that is not shown are not shown yet. turn is their place among others that are written at the same time,
-// whose position at is then (nil: there are no others): their rows are written while those before them are.
+// their rows, what is derived from them, the checkpoint and the new position, in one transaction.
 //
-// Errors: ErrNotLeader, ErrPositionMoved, a *ledger.KnownEventIDError where one of batch.New is stored already, or the
-// database's; a *ledger.Problem where it would refuse the same again. After any error the outcome is unknown: read
-// TransactionsPosition again.
-func (l *TransactionsWriter) AppendTransactions(
-	ctx context.Context, at ledger.TransactionsPosition, turn CommitOrder, batch ledger.TransactionsBatch,
-) (ledger.TransactionsPosition, error) {
+// Errors: ErrNotLeader, ErrPositionMoved, or the database's; a *ledger.Problem where it would refuse the same again.
+// After any error the outcome is unknown: read TransactionsPosition again.
+func (l *TransactionsWriter) AppendTransactions(ctx context.Context, at ledger.TransactionsPosition,
+	batch ledger.TransactionsBatch) (ledger.TransactionsPosition, error) {
 	if len(batch.Records) == 0 {
 		return at, nil
 	}
@@ -34,23 +30,13 @@ func (l *TransactionsWriter) AppendTransactions(
 	}
 	next, list := at.After(batch.Records), rows.NewRecords()
 	list.AddAll(wanted, l.term.Redacted, at.LastSeq, batch.Records)
-	err := l.term.WriteInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
-		first := turn == nil || turn.First()
-		if first { // before its rows: its twin may be in doubt, with the same ones
-			if err := l.holdPosition(ctx, tx, at); err != nil {
-				return err
-			}
-		}
-		if err := l.writeRecords(ctx, tx, at, &list, batch.New); err != nil {
+	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		// Before its rows: its twin may be in doubt, with the same ones.
+		if err := l.holdPosition(ctx, tx, at); err != nil {
 			return err
 		}
-		if !first {
-			if err := turn.Wait(ctx); err != nil {
-				return err
-			}
-			if err := l.holdPosition(ctx, tx, at); err != nil {
-				return err
-			}
+		if err := l.writeRecords(ctx, tx, &list); err != nil {
+			return err
 		}
 		if err := l.addToBalances(ctx, tx, &list, at); err != nil {
 			return err
@@ -70,18 +56,9 @@ func (l *TransactionsWriter) AppendTransactions(
 	return next, nil
 }
 
-// writeRecords writes the rows of records, and what is derived from these rows alone. It makes sure that none of some
-// event ids is stored before them.
-func (l *TransactionsWriter) writeRecords(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition,
-	list *rows.Records, fresh []string) error {
+// writeRecords writes the rows of records, and what is derived from these rows alone.
+func (l *TransactionsWriter) writeRecords(ctx context.Context, tx pgx.Tx, list *rows.Records) error {
 	started := time.Now()
-	known, err := l.store.storedIDs(ctx, tx, at, fresh)
-	if err != nil {
-		return err
-	}
-	if len(known) > 0 {
-		return &ledger.KnownEventIDError{EventID: known[0]}
-	}
 	derived := rows.TableOf("party_transfers", list.PartyTransfers())
 	if err := writing.CopyTables(ctx, tx, append(list.Tables(), derived)); err != nil {
 		return err
@@ -90,8 +67,7 @@ func (l *TransactionsWriter) writeRecords(ctx context.Context, tx pgx.Tx, at led
 	return nil
 }
 
-// addToBalances adds the balance changes of records to the running totals of their generation, and notes the rounds for
-// which balances are known. What comes after it in the transaction is planned as look-ups by index, too.
+// addToBalances adds the balance changes of records to the running totals, and notes the rounds for which balances are known. What comes after it in the transaction is planned as look-ups by index, too.
 func (l *TransactionsWriter) addToBalances(ctx context.Context, tx pgx.Tx, list *rows.Records,
 	at ledger.TransactionsPosition) error {
 	started, q := time.Now(), l.store.db.Queries
@@ -100,16 +76,14 @@ func (l *TransactionsWriter) addToBalances(ctx context.Context, tx pgx.Tx, list 
 			return fmt.Errorf("set how statements are planned: %w", err)
 		}
 		to := at.LastSeq + int64(len(list.Transactions))
-		err := q.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{Generation: at.ReadAfter, FromExclusive: at.LastSeq,
-			ToInclusive: to})
+		err := q.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{FromExclusive: at.LastSeq, ToInclusive: to})
 		if err != nil {
 			return fmt.Errorf("add the balance changes of records after %d up to %d to the totals: %w", at.LastSeq, to, err)
 		}
 	}
 	newest, firstIncomplete := list.Rounds()
 	if newest != nil || firstIncomplete != nil {
-		err := q.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{Generation: at.ReadAfter, Newest: newest,
-			FirstIncomplete: firstIncomplete})
+		err := q.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{Newest: newest, FirstIncomplete: firstIncomplete})
 		if err != nil {
 			return fmt.Errorf("note the rounds of %d records: %w", len(list.Transactions), err)
 		}

@@ -37,7 +37,7 @@ func newHistory(t testing.TB) *testHistory {
 // append writes a page. The position that it returns must be the one that is stored.
 func (h *testHistory) append(texts ...string) {
 	h.T.Helper()
-	at, err := h.l.AppendTransactions(h.T.Context(), h.at, nil, h.Batch(h.at, storetest.RecordsOf(texts)))
+	at, err := h.l.AppendTransactions(h.T.Context(), h.at, h.Batch(storetest.RecordsOf(texts)))
 	h.moved(at, err)
 }
 
@@ -94,7 +94,7 @@ func TestHistoryBegins(t *testing.T) {
 	at, _, err := h.l.TransactionsPosition(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, ledger.TransactionsPosition{}, at)
-	at, err = h.l.AppendTransactions(t.Context(), at, nil, storetest.BatchOf(nil))
+	at, err = h.l.AppendTransactions(t.Context(), at, storetest.BatchOf(nil))
 	require.NoError(t, err)
 	require.Equal(t, ledger.TransactionsPosition{}, at, "no records are nothing to write")
 	require.Equal(t, "0", h.Row("SELECT count(*) FROM ledger.stream_checkpoints"))
@@ -187,18 +187,71 @@ func TestHistoryStatus(t *testing.T) {
 	later := storetest.Tap("later")
 	later.Date = storetest.Time("2025-02-02T03:04:05Z")
 	unknown := ledger.Transaction{EventID: "new", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{}`)}
-	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf([]ledger.Transaction{later, unknown})))
+	h.moved(h.l.AppendTransactions(t.Context(), h.at, storetest.BatchOf([]ledger.Transaction{later, unknown})))
 	got = *status().History
 	require.Equal(t, TransactionsStatus{
 		NetworkID: "dso::1", Records: 5, Cursor: "new", NewestRecord: got.NewestRecord, UpdatedAt: got.UpdatedAt, Unknown: 1,
 	}, got)
 	require.True(t, got.NewestRecord.Equal(later.Date.Time))
 
-	h.moved(h.l.BeginGeneration(t.Context(), h.at))
+	h.moved(h.l.ClearTransactions(t.Context(), h.at))
 	got = *status().History
-	require.Equal(t, TransactionsStatus{
-		NetworkID: "dso::1", Records: 5, Rereading: true, NewestRecord: got.NewestRecord, UpdatedAt: got.UpdatedAt, Unknown: 1,
-	}, got)
+	require.Equal(t, TransactionsStatus{NetworkID: "dso::1", Rereading: true, UpdatedAt: got.UpdatedAt}, got)
+}
+
+// What does not fit the service any more is cleared, with all that follows from it, and read again from seq 1. Readers
+// are told, a reader's snapshot outlives it, and what was verified of it says nothing of what comes.
+func TestTheHistoryIsClearedAsAWhole(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	rereading := func() string {
+		return h.Row("SELECT rereading FROM ledger.stream_checkpoints WHERE stream = 'transactions'")
+	}
+	page, err := ledger.DecodeTransactions([]byte(storetest.TransactionsPage))
+	require.NoError(t, err)
+	h.appendRecords(page...)
+	h.append("a")
+	_, err = Audit.Sealer(h.l.store, h.l.Leader).SealRecords(t.Context(), 0, page)
+	require.NoError(t, err)
+	require.Equal(t, fmt.Sprint(len(page)), h.Row("SELECT ledger.verified_seq()"))
+	require.Equal(t, "false", rereading())
+	tx, err := h.Connect().BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	require.NoError(t, err)
+	count := func() (n int) {
+		require.NoError(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM ledger.transactions").Scan(&n))
+		return n
+	}
+	require.Equal(t, len(page)+1, count())
+
+	before := h.at
+	h.Exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION USING ERRCODE = ''57P01''; END'; " +
+		"CREATE TRIGGER refused BEFORE DELETE ON indexer.verifications EXECUTE FUNCTION refuse()")
+	at, err := h.l.ClearTransactions(t.Context(), h.at)
+	require.Error(t, err)
+	require.Equal(t, before, at)
+	require.Equal(t, fmt.Sprint(len(page)+1), h.Row("SELECT count(*) FROM ledger.transactions"), "all or nothing")
+	h.Exec("DROP TRIGGER refused ON indexer.verifications")
+
+	h.moved(h.l.ClearTransactions(t.Context(), h.at))
+	require.Equal(t, len(page)+1, count())
+	require.NoError(t, tx.Rollback(t.Context()))
+	for _, table := range historyTables {
+		require.Equal(t, "0", h.Row("SELECT count(*) FROM indexer."+table), table)
+	}
+	require.Equal(t, "none", h.checkpoint())
+	require.Equal(t, "true", rereading())
+	require.Equal(t, "0", h.Row("SELECT ledger.verified_seq()"))
+	require.Empty(t, h.Rows("SELECT FROM ledger.verifications"))
+
+	h.append("b", "a")
+	require.Equal(t, []string{"1:b", "2:a"}, h.stored())
+	require.Equal(t, "true", rereading())
+	h.moved(h.l.CompleteTransactions(t.Context(), h.at))
+	require.Equal(t, "false", rereading())
+	require.Equal(t, "a", h.checkpoint(), "where reading goes on")
+	stored, err := h.l.StoredTransactions(t.Context(), []string{"a", "c"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]bool{"a": true}, stored)
 }
 
 // What is searched by event id or update id is found by index, and what does not ask for one does not pay for it.
@@ -229,7 +282,7 @@ func TestHistoryIsReadAsAWhole(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 	require.Equal(t, []string{"1:a"}, h.stored())
-	_, err = h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(storetest.RecordsOf([]string{"b"})))
+	_, err = h.l.AppendTransactions(t.Context(), h.at, storetest.BatchOf(storetest.RecordsOf([]string{"b"})))
 	require.NoError(t, err)
 	require.Equal(t, []string{"1:a"}, h.stored())
 	require.Equal(t, "a", h.checkpoint())

@@ -145,8 +145,8 @@ func (s *sealScript) TransactionsStanding(context.Context) (ledger.TransactionsP
 func (s *sealScript) TransactionsMarks(_ context.Context, upTo int64) (marks []ledger.TransactionsMark, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for seq := max(s.standing.ShownAfter, upTo-100) + 1; seq <= upTo; seq++ {
-		record := recordOf(seq - s.standing.ShownAfter)
+	for seq := max(0, upTo-100) + 1; seq <= upTo; seq++ {
+		record := recordOf(seq)
 		marks = append(marks, ledger.TransactionsMark{Cursor: record.Cursor(), Fingerprint: record.Fingerprint(), Unique: true})
 	}
 	return marks, nil
@@ -157,14 +157,11 @@ func (s *sealScript) NextWindow(_ context.Context, stream string, size, again, k
 	defer s.mu.Unlock()
 	last := int64(s.watermark)
 	if stream == findings.SealedTransactions {
-		last = s.standing.ShownTo
+		last = s.standing.LastSeq
 	} else {
 		s.looks = append(s.looks, time.Now())
 	}
 	at := int64(0)
-	if stream == findings.SealedTransactions {
-		at = s.standing.ShownAfter
-	}
 	for _, w := range s.windows[stream] {
 		if w.again || w.result == "different" && w.from >= again {
 			return &findings.Window{From: w.from, To: w.to, Full: true, Again: true}, nil
@@ -528,31 +525,31 @@ func TestTheSnapshotHasTheFirstTurn(t *testing.T) {
 	}
 }
 
-// The generation that is shown is sealed from its beginning; nothing while another one is read.
+// The history is sealed from its beginning; nothing while it is read again.
 func TestTheHistoryIsSealedInItsOrder(t *testing.T) {
 	scriptedSeals(t, 0, func(t *testing.T, s *sealScript, wait func(time.Duration)) {
-		s.standing = ledger.TransactionsPosition{ShownTo: 1500, ReadAfter: 1500, LastSeq: 3300}
+		s.standing = ledger.TransactionsPosition{LastSeq: 1800, Rereading: true}
 		s.followTransactions(t)
 		wait(time.Minute)
 		require.Empty(t, s.of("transactions"))
 		require.Empty(t, s.reads)
-		s.standing.ShownAfter, s.standing.ShownTo = 1500, 3300
+		s.standing.Rereading = false
 		wait(2 * longestOpen)
-		require.Equal(t, []string{"1500-2500 equal", "2500-3300 equal"}, s.of("transactions"))
+		require.Equal(t, []string{"0-1000 equal", "1000-1800 equal"}, s.of("transactions"))
 	})
 }
 
 // A service that does not show a window may be behind: it is asked again before the window is sealed as not shown.
 func TestAServiceThatIsBehindIsWaitedFor(t *testing.T) {
 	scriptedSeals(t, 0, func(t *testing.T, s *sealScript, wait func(time.Duration)) {
-		s.standing, s.behind = ledger.TransactionsPosition{ShownTo: 1000, LastSeq: 1000}, true
+		s.standing, s.behind = ledger.TransactionsPosition{LastSeq: 1000}, true
 		s.followTransactions(t)
 		wait(time.Minute + longestOpen)
 		require.Empty(t, s.of("transactions"))
 		s.behind = false
 		wait(longestOpen)
 		require.Equal(t, []string{"0-1000 equal"}, s.of("transactions"))
-		s.standing.ShownTo, s.standing.LastSeq, s.behind = 2000, 2000, true
+		s.standing.LastSeq, s.behind = 2000, true
 		wait(time.Minute + longestOpen)
 		require.Len(t, s.of("transactions"), 1)
 		wait(2 * longestOpen)

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
@@ -30,12 +31,12 @@ func (r *recordSeals) window(ctx context.Context) (*findings.Window, error) {
 
 func (r *recordSeals) seal(ctx context.Context, w findings.Window) (Sealing, bool, error) {
 	at, _, err := r.history.TransactionsStanding(ctx)
-	if err != nil || at.Rereading() || w.From < at.ShownAfter || w.To > at.ShownTo {
+	if err != nil || at.Rereading || w.To > at.LastSeq {
 		return Sealing{}, false, err
 	}
 	r.pace(ctx)
 	r.spent(int(w.To - w.From))
-	records, err := r.read(ctx, at.ShownAfter, w)
+	records, err := r.read(ctx, w)
 	if err != nil {
 		return Sealing{}, false, err
 	}
@@ -46,24 +47,24 @@ func (r *recordSeals) seal(ctx context.Context, w findings.Window) (Sealing, boo
 	return Sealing{Stream: findings.SealedTransactions, From: w.From, To: w.To, Comparison: c}, err == nil, err
 }
 
-// read reads the records of a window from the service, whose first one has the seq after first. None: the service does
-// not show all of them after the records that are stored before the window.
-func (r *recordSeals) read(ctx context.Context, first int64,
-	w findings.Window) (records []ledger.Transaction, err error) {
+// read reads the records of a window from the service. None: the service does not show all of them after the records
+// that are stored before the window.
+func (r *recordSeals) read(ctx context.Context, w findings.Window) (records []ledger.Transaction, err error) {
 	known, err := r.history.TransactionsMarks(ctx, w.From)
 	if err != nil {
 		return nil, err
 	}
-	pages := ingest.NewTransactionPages(r.source, r.Logger, known, w.From-first == int64(len(known)))
+	pages := ingest.NewTransactionPages(r.source, r.Logger, known, w.From == int64(len(known)))
 	for n := int(w.To - w.From); len(records) < n; {
-		page, err := pages.Next(ctx, false)
-		if err != nil || page.Differs || len(page.Records) == 0 {
+		page, err := pages.Next(ctx)
+		var misfit *ingest.TransactionsMisfit
+		if errors.As(err, &misfit) {
+			return nil, nil
+		}
+		if err != nil || len(page) == 0 {
 			return nil, err
 		}
-		if err := pages.TakeAll(page); err != nil {
-			return nil, err
-		}
-		records = append(records, page.Records[:min(len(page.Records), n-len(records))]...)
+		records = append(records, page[:min(len(page), n-len(records))]...)
 	}
 	return records, nil
 }

@@ -13,9 +13,9 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Transactions verifies the stored transaction history: its tables with one another, and the n-th record of the shown
-// generation with the n-th record of the service. It may run beside the daemon, while both grow. A repair reads the
-// whole history into another generation, which then replaces the shown one.
+// Transactions verifies the stored transaction history: its tables with one another, and the n-th record with the n-th
+// record of the service. It may run beside the daemon, while both grow. A repair clears the history and reads all of it
+// again.
 type Transactions struct {
 	Source   ingest.TransactionsSource // nil: only the tables are compared with one another
 	Database TransactionsDatabase
@@ -155,7 +155,7 @@ func nameOf(d findings.Difference) string {
 	return d.String()
 }
 
-// read compares the records of the shown generation with the service's.
+// read compares the records with the service's.
 func (h *Transactions) read(ctx context.Context, found Found) error {
 	standing, network, err := h.Database.TransactionsStanding(ctx)
 	if err != nil {
@@ -168,13 +168,13 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 			Do: "correct --scan-url or --database-url",
 		}
 	}
-	if standing.Rereading() {
+	if standing.Rereading {
 		h.note("the transaction history: it is being read again from its beginning")
 		h.usable = false
 		return nil
 	}
 	pages := ingest.NewTransactionPages(h.Source, h.Logger, nil, true)
-	for at := standing.ShownAfter; at < standing.ShownTo; {
+	for at := int64(0); at < standing.LastSeq; {
 		page, err := h.next(ctx, pages)
 		if err != nil {
 			return fmt.Errorf("read the transaction history again: %w", err)
@@ -182,23 +182,23 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 		h.result.Compared = true
 		if len(page) == 0 {
 			h.lacking = true
-			h.note("the transaction history: the service has no records beyond the %d-th", at-standing.ShownAfter)
-			return h.lacks(at, standing.ShownTo, found)
+			h.note("the transaction history: the service has no records beyond the %d-th", at)
+			return h.lacks(at, standing.LastSeq, found)
 		}
-		page = page[:min(int64(len(page)), standing.ShownTo-at)]
+		page = page[:min(int64(len(page)), standing.LastSeq-at)]
 		other, err := h.comparePage(ctx, at, page, found)
 		if err != nil {
 			return err
 		}
 		if other {
-			h.note("the transaction history behind its record %d: the service has it in another order", at-standing.ShownAfter)
+			h.note("the transaction history behind its record %d: the service has it in another order", at)
 			break
 		}
 		at += int64(len(page))
-		h.Progress(Progress{Step: "transaction history", Done: h.result.Records, Of: standing.ShownTo - standing.ShownAfter})
+		h.Progress(Progress{Step: "transaction history", Done: h.result.Records, Of: standing.LastSeq})
 	}
 	now, _, err := h.Database.TransactionsStanding(ctx)
-	if err == nil && (now.ReadAfter != standing.ReadAfter || now.ShownAfter != standing.ShownAfter) {
+	if err == nil && (now.Rereading || now.LastSeq < standing.LastSeq) {
 		err = errors.New("the daemon began to read the transaction history again while it was verified: verify again when it is done")
 	}
 	return err
@@ -209,15 +209,12 @@ func (h *Transactions) next(ctx context.Context,
 	pages *ingest.TransactionPages) (records []ledger.Transaction, err error) {
 	err = Patiently(ctx, h.Logger, func() error {
 		for again := range 2 {
-			page, err := pages.Next(ctx, false)
-			if err != nil {
-				return err
-			}
-			if page.Differs {
+			var misfit *ingest.TransactionsMisfit
+			if records, err = pages.Next(ctx); errors.As(err, &misfit) {
 				return errTransactionsChanged
 			}
-			if records = page.Records; len(records) > 0 {
-				return pages.TakeAll(page)
+			if err != nil || len(records) > 0 {
+				return err
 			}
 			// A page without records is also the answer to a cursor that the service does not know any more.
 			if end, _, err := pages.AtEnd(ctx, 1); err != nil || end {
@@ -255,7 +252,7 @@ func (h *Transactions) lacks(after, to int64, found Found) error {
 	return nil
 }
 
-// readAgain reads the history into another generation, which then replaces the shown one.
+// readAgain clears the history, and reads it again.
 func (h *Transactions) readAgain(ctx context.Context) error {
 	h.step("reading the transaction history again")
 	if err := repairPatiently(ctx, h.Logger, func() error { return h.Repairer.RestartTransactions(ctx) }); err != nil {
@@ -268,7 +265,7 @@ func (h *Transactions) readAgain(ctx context.Context) error {
 		Watch: ingest.TransactionsWatch{
 			Committed: func(at ledger.TransactionsPosition, _ int) {
 				tries = 0
-				h.Progress(Progress{Step: "reading the transaction history again", Done: at.Records()})
+				h.Progress(Progress{Step: "reading the transaction history again", Done: at.LastSeq})
 			},
 			Retrying: func(err error, _ time.Duration) {
 				if tries++; tries >= mostTries {

@@ -11,8 +11,7 @@ import (
 type TransactionsDatabase interface {
 	// TransactionsStanding returns the position of the stored history, and its network; empty: not known.
 	TransactionsStanding(ctx context.Context) (at ledger.TransactionsPosition, networkID string, err error)
-	// TransactionsMarks returns the last records up to a seq of the shown generation, the oldest first: enough to read
-	// after them.
+	// TransactionsMarks returns the last records up to a seq, the oldest first: enough to read after them.
 	TransactionsMarks(ctx context.Context, upTo int64) ([]ledger.TransactionsMark, error)
 	// CompareRecords compares the rows with the seqs after one with consecutive records.
 	CompareRecords(ctx context.Context, after int64, records []ledger.Transaction, found Found) error
@@ -23,10 +22,10 @@ type TransactionsDatabase interface {
 	CompareBalances(ctx context.Context, step func(what string), found Found) error
 }
 
-// TransactionsRepairer writes the history again, into a generation beside the shown one.
+// TransactionsRepairer writes the history again.
 type TransactionsRepairer interface {
 	ingest.TransactionsSink
-	// RestartTransactions begins a generation, whatever is stored. It may be repeated.
+	// RestartTransactions clears the history, whatever is stored of it. It may be repeated.
 	RestartTransactions(ctx context.Context) error
 	// RepairBalances computes the tables that follow from the records again. It may be repeated.
 	RepairBalances(ctx context.Context, step func(what string)) error

@@ -144,7 +144,7 @@ func printHistory(line sayLine, h *status.History) {
 		line("", "reading resumes after event id %s", h.Cursor)
 	}
 	if h.Rereading {
-		line("", "being read again from the beginning; what is stored is shown until that is complete")
+		line("", "being read again from the beginning, because the stored records were not the service's any more: the later ones are missing until that is done")
 	}
 	if h.RecordsPerSecond != nil {
 		line("", "%.1f records/s", *h.RecordsPerSecond)

@@ -91,7 +91,7 @@ func TestStatusOfTheHistory(t *testing.T) {
 		 "tap": {"amulet_owner": "a", "amulet_amount": "1.0000000000"}},
 		{"transaction_type": "new", "event_id": "#1220:2", "new": {}}]}`))
 	require.NoError(t, err)
-	_, err = leader.AppendTransactions(t.Context(), at, nil, ledger.TransactionsBatch{Records: records, Cursor: records[len(records)-1].Cursor()})
+	_, err = leader.AppendTransactions(t.Context(), at, ledger.TransactionsBatch{Records: records, Cursor: records[len(records)-1].Cursor()})
 	require.NoError(t, err)
 	require.NoError(t, leader.RecordTask(t.Context(), store.StreamTransactions, ""))
 	require.Contains(t, text("--sample=1ms"), "transactions 2 records, the newest of 2026-07-02T10:00:00Z, moved 2")

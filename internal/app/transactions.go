@@ -232,16 +232,16 @@ func (t *transactionsTerm) watch(ctx context.Context) ingest.TransactionsWatch {
 			if at.LastSeq > 0 {
 				t.service.WasThere()
 			}
-			t.metrics.TransactionsResumed(at.LastSeq, at.Rereading())
-			if at.Rereading() && t.rereading == "" {
+			t.metrics.TransactionsResumed(at.LastSeq, at.Rereading)
+			if at.Rereading && t.rereading == "" {
 				t.rereading = "that was begun before"
 				t.setState()
 			}
 		},
 		Committed: func(at ledger.TransactionsPosition, records int) {
-			t.metrics.TransactionsCommitted(at.LastSeq, at.Rereading(), records)
+			t.metrics.TransactionsCommitted(at.LastSeq, at.Rereading, records)
 			t.noteRead(ctx)
-			if !at.Rereading() && t.rereading != "" {
+			if !at.Rereading && t.rereading != "" {
 				t.rereading = ""
 				t.setState()
 			}
@@ -306,9 +306,9 @@ type transactionsSink struct {
 }
 
 func (s transactionsSink) AppendTransactions(
-	ctx context.Context, at ledger.TransactionsPosition, order ingest.CommitOrder, batch ledger.TransactionsBatch,
+	ctx context.Context, at ledger.TransactionsPosition, batch ledger.TransactionsBatch,
 ) (ledger.TransactionsPosition, error) {
-	position, err := s.TransactionsWriter.AppendTransactions(ctx, at, order, batch)
+	position, err := s.TransactionsWriter.AppendTransactions(ctx, at, batch)
 	if err != nil {
 		return position, err
 	}

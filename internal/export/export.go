@@ -218,10 +218,9 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 		if err := e.clean(ctx, state); err != nil {
 			return err
 		}
-		// After a reset, and where a history that was read again has no records, there may be nothing to put in the place of
-		// what is not in the database.
-		if err := e.forget(ctx, snapshot, outdated,
-			func(m *Manifest) bool { return m.To > state.Watermark || state.Watermark == state.RecordsAfter }); err != nil {
+		// After a reset, and where a history was read again, there may be nothing to put in the place of what is not in the
+		// database.
+		if err := e.forget(ctx, snapshot, outdated, func(m *Manifest) bool { return m.To > state.Watermark }); err != nil {
 			return err
 		}
 		to, err := e.cut(ctx, snapshot, state, gap)
@@ -249,8 +248,8 @@ func (e *Export) through(state store.ExportState) (ledger.Offset, error) {
 	switch {
 	case !state.Started && e.options.Records:
 		return 0, &ledger.Problem{
-			What: "there is nothing to export: no record of the transaction history is stored",
-			Do:   "run `indexer run` with --scan-url first; the records of a network's updates (--network) follow them",
+			What: "there is nothing to export: no record of the transaction history is stored, or it is being read again",
+			Do:   "run `indexer run` with --scan-url until it has caught up; the records of a network's updates (--network) follow them",
 		}
 	case !e.options.Records && (state.Scope == "" || state.Participant == "" && state.Network == ""):
 		return 0, &ledger.Problem{What: "the database does not know whose ledger it holds, or in which scope", Do: "run `indexer run` once"}
@@ -267,9 +266,6 @@ func (e *Export) through(state store.ExportState) (ledger.Offset, error) {
 	if e.options.Full {
 		return min(through, state.Verified), nil
 	}
-	if e.end <= state.RecordsAfter { // the history was read again since
-		e.end = state.Watermark
-	}
 	return min(through, e.end), nil // else an export beside a busy indexer would write small ranges without end
 }
 
@@ -278,17 +274,14 @@ func (e *Export) cut(ctx context.Context, snapshot *store.ExportSnapshot, state 
 	if gap.From == 0 && state.HistoryFloor > 0 && gap.To >= state.HistoryFloor {
 		return state.HistoryFloor, nil
 	}
-	// Before the records of a history that was read again there are none any more. What was exported of them stays until
-	// there is something in its place.
-	after := max(gap.From, state.RecordsAfter)
-	if gap.To <= after {
+	if gap.To <= gap.From {
 		return 0, nil
 	}
-	at, err := snapshot.Cut(ctx, after, gap.To, e.options.Updates)
+	at, err := snapshot.Cut(ctx, gap.From, gap.To, e.options.Updates)
 	if err != nil || at > 0 {
 		return at, err
 	}
-	last := !slices.ContainsFunc(e.done, func(m Manifest) bool { return m.To > after })
+	last := !slices.ContainsFunc(e.done, func(m Manifest) bool { return m.To > gap.From })
 	if e.options.Full && last {
 		return 0, nil
 	}

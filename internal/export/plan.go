@@ -40,9 +40,6 @@ func plan(place string, done []Manifest, state store.ExportState,
 		}
 	}
 	gap = firstGap(done, outdated, through)
-	if gap.From < state.RecordsAfter {
-		gap.To = endOfReading(done, outdated, gap.From, through)
-	}
 	// From 0 on, what is carried at the floor stands for what was before it.
 	if gap.From < gap.To && gap.From < state.HistoryFloor && (gap.From > 0 || gap.To < state.HistoryFloor) {
 		return nil, gap, &ledger.Problem{
@@ -131,17 +128,6 @@ func changedSince(m *Manifest, state store.ExportState) (changed *store.ExportCh
 		}
 	}
 	return changed
-}
-
-// endOfReading is where a gap ends that begins before the records of a history that was read again. What was exported
-// of the reading before is outdated, wherever its ranges end, but not what was exported since.
-func endOfReading(done, outdated []Manifest, from, through ledger.Offset) ledger.Offset {
-	for i := range done {
-		if done[i].From >= from && !among(outdated, done[i]) {
-			return min(done[i].From, through)
-		}
-	}
-	return through
 }
 
 // firstGap is the first range up to an offset that no manifest is of, or an outdated one.

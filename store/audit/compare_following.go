@@ -62,7 +62,7 @@ func (s *Stored) compareFollowing(ctx context.Context, tx pgx.Tx, step func(at l
 		at, after, c.Records = to, after+int64(len(records)), c.Records+int64(len(records))
 		step(at)
 	}
-	for seq := after + 1; seq <= d.At.ShownTo; seq++ {
+	for seq := after + 1; seq <= d.At.LastSeq; seq++ {
 		if err := found(findings.Difference{Kind: findings.Extra, Relation: "transactions", Seq: seq}); err != nil {
 			return c, err
 		}

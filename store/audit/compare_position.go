@@ -54,28 +54,28 @@ func (s *Stored) ComparePosition(ctx context.Context, step func(what string),
 	})
 }
 
-// recordCheck finds rows of a table that contradict table transactions. Its query has $1 and $2 for the seqs of the
-// generation that is shown, and gives the seqs.
+// recordCheck finds rows of a table that contradict table transactions. Its query has $1 for the last seq, and gives the
+// seqs.
 type recordCheck struct {
 	relation string
 	kind     findings.Disagreement
 	sql      string
 }
 
-// stray are the rows s of a table that belong to no generation.
-const stray = "(s.seq <= $1 OR s.seq > $2) AND set_aside(s.seq) IS NOT TRUE"
+// stray are the rows s of a table that are not between the first record and the last.
+const stray = "s.seq < 1 OR s.seq > $1"
 
 func recordChecks() []recordCheck {
 	checks := []recordCheck{
 		{"transactions", findings.Missing, `SELECT p.seq + 1 AS seq
-FROM (SELECT $1::bigint AS seq UNION ALL SELECT t.seq FROM transactions t WHERE t.seq > $1 AND t.seq < $2) p
-WHERE p.seq < $2 AND NOT EXISTS (SELECT FROM transactions t WHERE t.seq = p.seq + 1)`},
+FROM (SELECT 0::bigint AS seq UNION ALL SELECT t.seq FROM transactions t WHERE t.seq > 0 AND t.seq < $1) p
+WHERE p.seq < $1 AND NOT EXISTS (SELECT FROM transactions t WHERE t.seq = p.seq + 1)`},
 	}
 	for _, table := range tables.In(tables.Records) {
 		checks = append(checks, recordCheck{table.Name, findings.Extra, `SELECT s.seq FROM ` + table.Name + ` s WHERE ` +
 			table.Rows(stray)})
 		if table.Kind != "" {
-			is := `t.seq > $1 AND t.seq <= $2 AND t.kind `
+			is := `t.seq > 0 AND t.seq <= $1 AND t.kind `
 			checks = append(checks,
 				recordCheck{table.Name, findings.Missing, `SELECT t.seq FROM transactions t
 WHERE ` + is + `= '` + string(table.Kind) + `' AND NOT EXISTS (SELECT FROM ` + table.Name + ` x WHERE x.seq = t.seq)`},
@@ -87,8 +87,8 @@ WHERE ` + is + `<> '` + string(table.Kind) + `'`})
 		}
 		for kind, sign := range map[findings.Disagreement]string{findings.Missing: "<", findings.Extra: ">"} {
 			checks = append(checks, recordCheck{table.Name, kind, `SELECT coalesce(t.seq, x.seq) AS seq
-FROM (SELECT * FROM transfers WHERE seq > $1 AND seq <= $2) t
-FULL JOIN (SELECT i.seq, count(*) AS rows FROM ` + table.Name + ` i WHERE i.seq > $1 AND i.seq <= $2 GROUP BY i.seq) x ON x.seq = t.seq
+FROM (SELECT * FROM transfers WHERE seq > 0 AND seq <= $1) t
+FULL JOIN (SELECT i.seq, count(*) AS rows FROM ` + table.Name + ` i WHERE i.seq > 0 AND i.seq <= $1 GROUP BY i.seq) x ON x.seq = t.seq
 WHERE coalesce(x.rows, 0) ` + sign + ` coalesce(t.` + table.Count + `, 0)
   AND EXISTS (SELECT FROM transactions r WHERE r.seq = coalesce(t.seq, x.seq))`})
 		}
@@ -99,7 +99,7 @@ WHERE coalesce(x.rows, 0) ` + sign + ` coalesce(t.` + table.Count + `, 0)
 func (c *recordCheck) compare(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition,
 	found func(findings.Difference) error) error {
 	var seq int64
-	return pg.Each(ctx, tx, c.sql+" ORDER BY 1", []any{at.ShownAfter, at.ShownTo}, []any{&seq}, func() error {
+	return pg.Each(ctx, tx, c.sql+" ORDER BY 1", []any{at.LastSeq}, []any{&seq}, func() error {
 		return found(findings.Difference{Kind: c.kind, Relation: c.relation, Seq: seq})
 	})
 }

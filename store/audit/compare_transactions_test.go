@@ -23,7 +23,7 @@ func storedPage(t *testing.T) (*testHistory, []ledger.Transaction) {
 	h := newHistory(t)
 	page, err := ledger.DecodeTransactions([]byte(storetest.TransactionsPage))
 	require.NoError(t, err)
-	at, err := h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(page))
+	at, err := h.l.AppendTransactions(t.Context(), h.at, storetest.BatchOf(page))
 	require.NoError(t, err)
 	h.at = at
 	return h, page
@@ -110,7 +110,7 @@ func TestCompareRecordsNamesMissingAndExtraRows(t *testing.T) {
 	require.Equal(t, []string{"missing transactions"}, kinds(spoilt(lost...)))
 }
 
-// What is claimed follows from the records, however they were appended, in whichever generation.
+// What is claimed follows from the records, however they were appended, also after they were cleared.
 func TestPositionFollowsFromTheRecords(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -129,23 +129,18 @@ func TestPositionFollowsFromTheRecords(t *testing.T) {
 	h.append(repeated("d", 199)...)
 	h.append("n")
 	equal()
-	h.moved(h.l.BeginGeneration(t.Context(), h.at))
+	h.moved(h.l.ClearTransactions(t.Context(), h.at))
 	equal()
 	h.append("b", "m", "a")
 	equal()
-	h.moved(h.l.BeginGeneration(t.Context(), h.at))
-	h.append("b", "a")
-	equal()
-	h.moved(h.l.ShowGeneration(t.Context(), h.at))
+	h.moved(h.l.CompleteTransactions(t.Context(), h.at))
 	equal()
 	h.append("o", "p")
 	equal()
-	h.moved(h.l.DropLeftovers(t.Context(), h.at))
-	equal()
 }
 
-// Whatever was done to the history, a generation can be begun, and takes the place of all that was.
-func TestARepairBeginsAGeneration(t *testing.T) {
+// Whatever was done to the history, it can be cleared and read again.
+func TestARepairClearsTheHistory(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	brief.Long(t, "takes a database for each damage")
@@ -154,7 +149,7 @@ func TestARepairBeginsAGeneration(t *testing.T) {
 		"a record":         "DELETE FROM indexer.transactions WHERE seq = 2",
 		"a record too far": "UPDATE indexer.taps SET seq = 9 WHERE seq = 2",
 		"the checkpoint":   "DELETE FROM indexer.checkpoints",
-		"the totals":       "UPDATE indexer.balance_rounds SET generation = 4",
+		"the totals":       "DELETE FROM indexer.balance_rounds",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -163,13 +158,12 @@ func TestARepairBeginsAGeneration(t *testing.T) {
 			h.Exec(damage)
 			r := h.repairs(h.l.store)
 			require.NoError(t, r.RestartTransactions(t.Context()))
-			_, err := h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(storetest.RecordsOf([]string{"d"})))
+			_, err := h.l.AppendTransactions(t.Context(), h.at, storetest.BatchOf(storetest.RecordsOf([]string{"d"})))
 			require.ErrorIs(t, err, store.ErrPositionMoved)
 			h.at, _, err = r.History().TransactionsPosition(t.Context())
 			require.NoError(t, err)
 			h.append("a", "b", "c", "d")
-			h.moved(h.l.ShowGeneration(t.Context(), h.at))
-			h.moved(h.l.DropLeftovers(t.Context(), h.at))
+			h.moved(h.l.CompleteTransactions(t.Context(), h.at))
 			require.Equal(t, []string{"a", "b", "c", "d"}, h.Rows("SELECT event_id FROM ledger.transactions JOIN ledger.taps USING (seq, event_id) ORDER BY seq"))
 			var list []findings.Difference
 			require.NoError(t, h.l.store.ComparePosition(t.Context(), func(string) {}, storetest.Collect(&list)))

@@ -205,9 +205,7 @@ func (w *redactedWorld) requireVerified(way string) {
 	for _, lookup := range w.lookups() {
 		require.NoError(w.T, s.CompareLookup(ctx, *lookup.Contract, storetest.Collect(&list)))
 	}
-	position, _, err := s.TransactionsPosition(ctx)
-	require.NoError(w.T, err)
-	require.NoError(w.T, s.CompareRecords(ctx, position.ShownAfter, w.records, storetest.Collect(&list)))
+	require.NoError(w.T, s.CompareRecords(ctx, 0, w.records, storetest.Collect(&list)))
 	require.Empty(w.T, list, way)
 	require.NoError(w.T, s.CompareSeals(ctx, func(int64, int64) {}, storetest.Collect(&list)))
 	require.Empty(w.T, list, way)
@@ -240,7 +238,7 @@ func TestWhatWasRedactedDoesNotComeBack(t *testing.T) {
 		require.NoError(t, err)
 	}
 	h := d.leadTransactions(d.store())
-	_, err = h.AppendTransactions(ctx, ledger.TransactionsPosition{}, nil, storetest.BatchOf(w.records))
+	_, err = h.AppendTransactions(ctx, ledger.TransactionsPosition{}, storetest.BatchOf(w.records))
 	require.NoError(t, err)
 	d.Exec("ANALYZE")
 	before, _ := d.holds()
@@ -300,9 +298,9 @@ func TestWhatWasRedactedDoesNotComeBack(t *testing.T) {
 	require.NoError(t, r.RestartTransactions(ctx))
 	position, _, err := d.store().TransactionsPosition(ctx)
 	require.NoError(t, err)
-	position, err = r.History().AppendTransactions(ctx, position, nil, storetest.BatchOf(w.records))
+	position, err = r.History().AppendTransactions(ctx, position, storetest.BatchOf(w.records))
 	require.NoError(t, err)
-	_, err = r.History().ShowGeneration(ctx, position)
+	_, err = r.History().CompleteTransactions(ctx, position)
 	require.NoError(t, err)
 	r.Close()
 	w.requireErased("repaired")

@@ -30,6 +30,6 @@ func (r *Repairer) RepairBalances(ctx context.Context, step func(what string)) e
 		if err != nil {
 			return err
 		}
-		return writing.NoteRewrite(ctx, tx, findings.SealedTransactions, at.ShownAfter, at.LastSeq, writing.Repaired)
+		return writing.NoteRewrite(ctx, tx, findings.SealedTransactions, 0, at.LastSeq, writing.Repaired)
 	})
 }

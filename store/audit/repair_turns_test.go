@@ -143,78 +143,54 @@ func TestWritersDoNotPassByARepair(t *testing.T) {
 // and both are stored.
 func TestARepairPassesWritesInTurn(t *testing.T) {
 	t.Parallel()
-	type write func(turn store.CommitOrder) error
-	for name, prepare := range map[string]func(t *testing.T) (d *testDB, s *opened, term *leadership.Term, first, second write){
-		"transaction history": func(t *testing.T) (d *testDB, s *opened, term *leadership.Term, first, second write) {
-			h := newHistory(t)
-			h.append("a")
-			at, one, two := h.at, storetest.Payments(1, 3), storetest.Payments(2, 3)
-			first = func(turn store.CommitOrder) error {
-				_, err := h.l.AppendTransactions(t.Context(), at, turn, storetest.BatchOf(one))
-				return err
-			}
-			second = func(turn store.CommitOrder) error {
-				_, err := h.l.AppendTransactions(t.Context(), at.After(one), turn, storetest.BatchOf(two))
-				return err
-			}
-			return h.testDB, h.l.store, h.l.term, first, second
-		},
-		"snapshot": func(t *testing.T) (d *testDB, _ *opened, _ *leadership.Term, first, second write) {
-			d = newDatabase(t)
-			l := d.leadUpdates(d.store())
-			at, err := l.BeginSnapshot(t.Context(), "", storetest.Scope, 100)
-			require.NoError(t, err)
-			one := ledger.SnapshotPage{Next: storetest.Token("t1"), Entries: []ledger.ContractEntry{storetest.ActiveEntry(1, 0, "a", "sync::1", 0)}}
-			two := ledger.SnapshotPage{Next: storetest.Token("t2"), Entries: []ledger.ContractEntry{storetest.ActiveEntry(2, 0, "b", "sync::1", 0)}}
-			first = func(turn store.CommitOrder) error {
-				_, err := l.WriteSnapshotPage(t.Context(), at, turn, one)
-				return err
-			}
-			second = func(turn store.CommitOrder) error {
-				_, err := l.WriteSnapshotPage(t.Context(), at.After(&one), turn, two)
-				return err
-			}
-			return d, l.store, l.term, first, second
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d, s, term, first, second := prepare(t)
-			r := d.repairs(s)
-			asked, begun, stored := make(chan struct{}), make(chan struct{}), make(chan struct{})
-			finish := sync.OnceFunc(func() { close(stored) })
-			t.Cleanup(finish) // the leader waits for the later one's transaction
-			wrote, repaired := make(chan error, 1), make(chan error, 1)
-			go func() {
-				wrote <- second(storetest.Turn{
-					OnBegin: func() error { close(asked); <-begun; return nil },
-					OnWait: func() error {
-						select {
-						case <-begun:
-						default:
-							return errors.New("it waits for its turn with its transaction open, and the one before it has not begun")
-						}
-						<-stored
-						return nil
-					},
-				})
-			}()
-			select {
-			case <-asked:
-			case err := <-wrote:
-				t.Fatal(err)
-			}
-			require.NoError(t, r.repair(t.Context(), []store.Role{term.Role()}, nothingMore), "the later one has no transaction open")
-			require.NoError(t, first(storetest.Turn{IsFirst: true, OnBegan: func() {
-				go func() { repaired <- r.repair(t.Context(), []store.Role{term.Role()}, nothingMore) }()
-				d.WaitFor(storetest.Waiting, 1) // the earlier one has
-				close(begun)
-			}}))
-			finish()
-			require.NoError(t, <-repaired)
-			require.NoError(t, <-wrote)
-		})
+	d := newDatabase(t)
+	l := d.leadUpdates(d.store())
+	s, term := l.store, l.term
+	at, err := l.BeginSnapshot(t.Context(), "", storetest.Scope, 100)
+	require.NoError(t, err)
+	one := ledger.SnapshotPage{Next: storetest.Token("t1"), Entries: []ledger.ContractEntry{storetest.ActiveEntry(1, 0, "a", "sync::1", 0)}}
+	two := ledger.SnapshotPage{Next: storetest.Token("t2"), Entries: []ledger.ContractEntry{storetest.ActiveEntry(2, 0, "b", "sync::1", 0)}}
+	first := func(turn store.CommitOrder) error {
+		_, err := l.WriteSnapshotPage(t.Context(), at, turn, one)
+		return err
 	}
+	second := func(turn store.CommitOrder) error {
+		_, err := l.WriteSnapshotPage(t.Context(), at.After(&one), turn, two)
+		return err
+	}
+	r := d.repairs(s)
+	asked, begun, stored := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	finish := sync.OnceFunc(func() { close(stored) })
+	t.Cleanup(finish) // the leader waits for the later one's transaction
+	wrote, repaired := make(chan error, 1), make(chan error, 1)
+	go func() {
+		wrote <- second(storetest.Turn{
+			OnBegin: func() error { close(asked); <-begun; return nil },
+			OnWait: func() error {
+				select {
+				case <-begun:
+				default:
+					return errors.New("it waits for its turn with its transaction open, and the one before it has not begun")
+				}
+				<-stored
+				return nil
+			},
+		})
+	}()
+	select {
+	case <-asked:
+	case err := <-wrote:
+		t.Fatal(err)
+	}
+	require.NoError(t, r.repair(t.Context(), []store.Role{term.Role()}, nothingMore), "the later one has no transaction open")
+	require.NoError(t, first(storetest.Turn{IsFirst: true, OnBegan: func() {
+		go func() { repaired <- r.repair(t.Context(), []store.Role{term.Role()}, nothingMore) }()
+		d.WaitFor(storetest.Waiting, 1) // the earlier one has
+		close(begun)
+	}}))
+	finish()
+	require.NoError(t, <-repaired)
+	require.NoError(t, <-wrote)
 }
 
 // impatient has a leader's sessions wait for locks for a moment only.

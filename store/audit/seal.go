@@ -41,7 +41,7 @@ func (s *Sealer) SealUpdates(ctx context.Context, page ledger.Page) (findings.Co
 }
 
 // SealRecords is like SealUpdates, for records of the transaction history: those that its service shows after a seq, in
-// its order. The error is store.ErrPositionMoved where another generation is shown than that of the seq.
+// its order. The error is store.ErrPositionMoved where not as many are stored any more.
 func (s *Sealer) SealRecords(ctx context.Context, after int64,
 	records []ledger.Transaction) (findings.Comparison, error) {
 	to := after + int64(len(records))
@@ -79,9 +79,8 @@ func unitOf(stream string) string {
 	return "offset"
 }
 
-// refuseGone refuses to seal what is not shown any more since the window was chosen: it was pruned, or read again into
-// another generation. No window could follow one that reaches beyond the floor, and what is stored of an older
-// generation is nothing.
+// refuseGone refuses to seal what is not shown any more since the window was chosen: it was pruned, or the history was
+// cleared to be read again. No window could follow one that reaches beyond the floor.
 func (s *Stored) refuseGone(ctx context.Context, tx pgx.Tx, stream string, from, to int64) error {
 	switch stream {
 	case findings.SealedUpdates:
@@ -92,7 +91,7 @@ func (s *Stored) refuseGone(ctx context.Context, tx pgx.Tx, stream string, from,
 		return err
 	case findings.SealedTransactions:
 		at, err := held.TransactionsPosition(ctx, s.db, tx)
-		if err == nil && (from < at.ShownAfter || to > at.ShownTo) {
+		if err == nil && (at.Rereading || to > at.LastSeq) {
 			err = session.ErrPositionMoved
 		}
 		return err

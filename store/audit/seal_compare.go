@@ -89,11 +89,8 @@ func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at i
 // what is left of a window that was pruned in part is not sealed. found is where the next window begins.
 func (s *Stored) firstSealed(ctx context.Context, tx pgx.Tx, stream string, at, found int64) (int64, error) {
 	switch stream {
-	case findings.SealedSnapshot:
+	case findings.SealedSnapshot, findings.SealedTransactions:
 		return max(at, 0), nil
-	case findings.SealedTransactions: // each generation is sealed from its first record
-		shown, err := held.TransactionsPosition(ctx, s.db, tx)
-		return max(at, shown.ShownAfter), err
 	}
 	extent, err := held.Read(ctx, s.db, tx)
 	if err != nil || at <= int64(extent.PrunedTo) && extent.PrunedTo > 0 {

@@ -90,7 +90,7 @@ func (s *Stored) Unsealed(ctx context.Context, stream string) (gaps []findings.W
 func (s *Stored) shown(ctx context.Context, tx pgx.Tx, stream string) (from, to int64, err error) {
 	if stream == findings.SealedTransactions {
 		position, err := held.TransactionsPosition(ctx, s.db, tx)
-		return position.ShownAfter, position.ShownTo, err
+		return 0, position.LastSeq, err
 	}
 	extent, err := held.Read(ctx, s.db, tx)
 	return int64(extent.HistoryFloor), int64(extent.Watermark), err
@@ -132,7 +132,7 @@ func (s *Stored) unsealedRecords(ctx context.Context, tx pgx.Tx, size, known int
 	if err != nil {
 		return nil, err
 	}
-	w, err := s.unsealed(ctx, tx, findings.SealedTransactions, position.ShownAfter, known, position.ShownTo)
+	w, err := s.unsealed(ctx, tx, findings.SealedTransactions, 0, known, position.LastSeq)
 	if err != nil || w == nil {
 		return nil, err
 	}

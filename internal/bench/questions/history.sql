@@ -46,7 +46,7 @@ SELECT (date AT TIME ZONE 'UTC')::date, sum(sender_fee + sender_change_fee), sum
 SELECT ledger.reported_balance_at(:'party', :round);
 -- fastest
 SELECT CASE WHEN b >= 0 THEN b END FROM (SELECT initial_amount - holding_fees_rate * (:round + 1) AS b FROM indexer.balance_totals
-WHERE generation = 0 AND party = :'party' AND round <= :round ORDER BY round DESC LIMIT 1) x;
+WHERE party = :'party' AND round <= :round ORDER BY round DESC LIMIT 1) x;
 
 -- # 35 Reported balances of all parties as of a round
 -- ours
@@ -54,7 +54,7 @@ SELECT party, balance FROM ledger.reported_balances_at(:round);
 -- fastest
 SELECT l.party, CASE WHEN b.b >= 0 THEN b.b END FROM indexer.latest_totals l CROSS JOIN LATERAL (
     SELECT t.initial_amount - t.holding_fees_rate * (:round + 1) AS b FROM indexer.balance_totals t
-    WHERE t.generation = l.generation AND t.party = l.party AND t.round <= :round ORDER BY t.round DESC LIMIT 1) b WHERE l.generation = 0;
+    WHERE t.party = l.party AND t.round <= :round ORDER BY t.round DESC LIMIT 1) b;
 
 -- # 37 The updates of the latest records
 -- ours

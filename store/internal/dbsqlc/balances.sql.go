@@ -10,40 +10,30 @@ import (
 )
 
 const balanceRoundsCompute = `-- name: BalanceRoundsCompute :exec
-INSERT INTO balance_rounds (generation, newest, first_incomplete)
-SELECT $1::bigint, r.newest, r.first_incomplete FROM rounds_of($1::bigint, $2::bigint) r
-ON CONFLICT (generation) DO UPDATE SET newest = excluded.newest, first_incomplete = excluded.first_incomplete
+INSERT INTO balance_rounds (newest, first_incomplete) SELECT r.newest, r.first_incomplete FROM wanted_rounds r
+ON CONFLICT (only_row) DO UPDATE SET newest = excluded.newest, first_incomplete = excluded.first_incomplete
 `
 
-type BalanceRoundsComputeParams struct {
-	FromExclusive int64 `db:"from_exclusive"`
-	ToInclusive   int64 `db:"to_inclusive"`
-}
-
-// Stores the rounds of a new generation, whose first records are those after one seq up to another. Where an empty one is given up, the
-// next one has its number.
-func (q *Queries) BalanceRoundsCompute(ctx context.Context, db DBTX, arg BalanceRoundsComputeParams) error {
-	_, err := db.Exec(ctx, balanceRoundsCompute, arg.FromExclusive, arg.ToInclusive)
+// Stores the rounds of all records.
+func (q *Queries) BalanceRoundsCompute(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, balanceRoundsCompute)
 	return err
 }
 
 const balanceRoundsNote = `-- name: BalanceRoundsNote :exec
-INSERT INTO balance_rounds AS b (generation, newest, first_incomplete)
-VALUES ($1, $2, $3)
-ON CONFLICT (generation) DO UPDATE SET newest = greatest(b.newest, excluded.newest), first_incomplete = least(b.first_incomplete, excluded.first_incomplete)
-WHERE greatest(b.newest, excluded.newest) IS DISTINCT FROM b.newest
-   OR least(b.first_incomplete, excluded.first_incomplete) IS DISTINCT FROM b.first_incomplete
+UPDATE balance_rounds b SET newest = greatest(b.newest, $1::bigint), first_incomplete = least(b.first_incomplete, $2::bigint)
+WHERE greatest(b.newest, $1::bigint) IS DISTINCT FROM b.newest
+   OR least(b.first_incomplete, $2::bigint) IS DISTINCT FROM b.first_incomplete
 `
 
 type BalanceRoundsNoteParams struct {
-	Generation      int64  `db:"generation"`
 	Newest          *int64 `db:"newest"`
 	FirstIncomplete *int64 `db:"first_incomplete"`
 }
 
-// Stores the newest round of a generation's records, and the first round from which totals are incomplete. NULL: there is none.
+// Raises the newest round of the records, and lowers the first round from which totals are incomplete. NULL: there is none.
 func (q *Queries) BalanceRoundsNote(ctx context.Context, db DBTX, arg BalanceRoundsNoteParams) error {
-	_, err := db.Exec(ctx, balanceRoundsNote, arg.Generation, arg.Newest, arg.FirstIncomplete)
+	_, err := db.Exec(ctx, balanceRoundsNote, arg.Newest, arg.FirstIncomplete)
 	return err
 }
 
@@ -54,15 +44,15 @@ WITH added AS MATERIALIZED (
         sum(sum(c.change_to_initial_amount_as_of_round_zero)) OVER rounds AS initial_amount,
         sum(sum(c.change_to_holding_fees_rate)) OVER rounds AS holding_fees_rate
     FROM balance_changes c
-    WHERE c.seq > $2::bigint AND c.seq <= $3::bigint AND c.round IS NOT NULL
+    WHERE c.seq > $1::bigint AND c.seq <= $2::bigint AND c.round IS NOT NULL
     GROUP BY c.party, c.round
     WINDOW rounds AS (PARTITION BY c.party ORDER BY c.round)
 ), changed AS MATERIALIZED (
     SELECT t.party, t.round, t.initial_amount + a.initial_amount AS initial_amount, t.holding_fees_rate + a.holding_fees_rate AS holding_fees_rate
     FROM added a
     CROSS JOIN LATERAL (
-        SELECT generation, party, round, initial_amount, holding_fees_rate FROM balance_totals b
-        WHERE b.generation = $1::bigint AND b.party = a.party AND b.round BETWEEN a.round AND a.last_round
+        SELECT party, round, initial_amount, holding_fees_rate FROM balance_totals b
+        WHERE b.party = a.party AND b.round BETWEEN a.round AND a.last_round
         OFFSET 0
     ) t
     UNION ALL
@@ -71,23 +61,22 @@ WITH added AS MATERIALIZED (
     LEFT JOIN LATERAL (
         SELECT t.round, t.initial_amount, t.holding_fees_rate
         FROM balance_totals t
-        WHERE t.generation = $1::bigint AND t.party = a.party AND t.round <= a.round
+        WHERE t.party = a.party AND t.round <= a.round
         ORDER BY t.round DESC
         LIMIT 1
     ) b ON true
     WHERE b.round IS DISTINCT FROM a.round
 ), latest AS (
-    INSERT INTO latest_totals (generation, party, round, initial_amount, holding_fees_rate)
-    SELECT DISTINCT ON (c.party) $1::bigint, c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round DESC
-    ON CONFLICT (generation, party) DO UPDATE SET round = excluded.round, initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate
+    INSERT INTO latest_totals (party, round, initial_amount, holding_fees_rate)
+    SELECT DISTINCT ON (c.party) c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round DESC
+    ON CONFLICT (party) DO UPDATE SET round = excluded.round, initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate
 )
-INSERT INTO balance_totals (generation, party, round, initial_amount, holding_fees_rate)
-SELECT $1::bigint, c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round
-ON CONFLICT (generation, party, round) DO UPDATE SET initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate
+INSERT INTO balance_totals (party, round, initial_amount, holding_fees_rate)
+SELECT c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round
+ON CONFLICT (party, round) DO UPDATE SET initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate
 `
 
 type BalanceTotalsAddParams struct {
-	Generation    int64 `db:"generation"`
 	FromExclusive int64 `db:"from_exclusive"`
 	ToInclusive   int64 `db:"to_inclusive"`
 }
@@ -98,7 +87,7 @@ type BalanceTotalsAddParams struct {
 // it would read all of balance_totals for each change while its statistics say that there is next to nothing. Everything is computed and sorted before the first row is written: else the
 // look-ups would step over the rows that this statement wrote and can't see.
 func (q *Queries) BalanceTotalsAdd(ctx context.Context, db DBTX, arg BalanceTotalsAddParams) error {
-	_, err := db.Exec(ctx, balanceTotalsAdd, arg.Generation, arg.FromExclusive, arg.ToInclusive)
+	_, err := db.Exec(ctx, balanceTotalsAdd, arg.FromExclusive, arg.ToInclusive)
 	return err
 }
 

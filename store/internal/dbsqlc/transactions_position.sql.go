@@ -9,18 +9,6 @@ import (
 	"context"
 )
 
-const relationBlocks = `-- name: RelationBlocks :one
-SELECT (pg_relation_size(($1::text)::regclass) / current_setting('block_size')::bigint)::bigint AS blocks
-`
-
-// How many blocks a table has.
-func (q *Queries) RelationBlocks(ctx context.Context, db DBTX, relation string) (int64, error) {
-	row := db.QueryRow(ctx, relationBlocks, relation)
-	var blocks int64
-	err := row.Scan(&blocks)
-	return blocks, err
-}
-
 const transactionsCheckpoint = `-- name: TransactionsCheckpoint :exec
 INSERT INTO checkpoints_both (stream, ledger_offset, event_id, updated_at, is_copy, digest)
 SELECT r.stream, r.ledger_offset, r.event_id, r.updated_at, c.is_copy, row_digest(r)
@@ -41,42 +29,15 @@ func (q *Queries) TransactionsCheckpoint(ctx context.Context, db DBTX, arg Trans
 	return err
 }
 
-const transactionsEnds = `-- name: TransactionsEnds :one
-SELECT coalesce(min(t.seq) - 1, 0)::bigint AS before, coalesce(max(t.seq), 0)::bigint AS newest FROM transactions t
-`
-
-type TransactionsEndsRow struct {
-	Before int64 `db:"before"`
-	Newest int64 `db:"newest"`
-}
-
-// The seq before the oldest record, and the seq of the newest one.
-func (q *Queries) TransactionsEnds(ctx context.Context, db DBTX) (TransactionsEndsRow, error) {
-	row := db.QueryRow(ctx, transactionsEnds)
-	var i TransactionsEndsRow
-	err := row.Scan(&i.Before, &i.Newest)
-	return i, err
-}
-
 const transactionsIDsStored = `-- name: TransactionsIDsStored :many
 SELECT w.event_id::text AS event_id
 FROM (SELECT unnest($1::text[]) AS event_id) w
-WHERE (
-    SELECT t.seq FROM transactions t
-    WHERE t.event_id = w.event_id AND t.seq + 0 > $2::bigint AND t.seq + 0 <= $3::bigint LIMIT 1
-) IS NOT NULL
+WHERE (SELECT t.seq FROM transactions t WHERE t.event_id = w.event_id LIMIT 1) IS NOT NULL
 `
 
-type TransactionsIDsStoredParams struct {
-	EventIds      []string `db:"event_ids"`
-	FromExclusive int64    `db:"from_exclusive"`
-	ToInclusive   int64    `db:"to_inclusive"`
-}
-
-// The event ids among those given that a record after one seq up to another has. "+ 0" keeps PostgreSQL from reading all seqs
-// between the two for each id: it expects few of them in a table that grew since the last ANALYZE.
-func (q *Queries) TransactionsIDsStored(ctx context.Context, db DBTX, arg TransactionsIDsStoredParams) ([]string, error) {
-	rows, err := db.Query(ctx, transactionsIDsStored, arg.EventIds, arg.FromExclusive, arg.ToInclusive)
+// The event ids among those given that a record has.
+func (q *Queries) TransactionsIDsStored(ctx context.Context, db DBTX, eventIds []string) ([]string, error) {
+	rows, err := db.Query(ctx, transactionsIDsStored, eventIds)
 	if err != nil {
 		return nil, err
 	}
@@ -97,18 +58,14 @@ func (q *Queries) TransactionsIDsStored(ctx context.Context, db DBTX, arg Transa
 
 const transactionsMarks = `-- name: TransactionsMarks :many
 SELECT t.seq, t.event_id, t.fingerprint, ((
-    SELECT count(*) FROM (
-        SELECT o.seq FROM transactions o
-        WHERE o.event_id = t.event_id AND o.seq + 0 > $1::bigint AND o.seq + 0 <= $2::bigint LIMIT 2
-    ) found
+    SELECT count(*) FROM (SELECT FROM transactions o WHERE o.event_id = t.event_id LIMIT 2) found
 ) = 1)::boolean AS alone
-FROM transactions t WHERE t.seq > $3::bigint AND t.seq <= $2::bigint ORDER BY t.seq
+FROM transactions t WHERE t.seq > $1::bigint AND t.seq <= $2::bigint ORDER BY t.seq
 `
 
 type TransactionsMarksParams struct {
-	Generation    int64 `db:"generation"`
-	ToInclusive   int64 `db:"to_inclusive"`
 	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
 }
 
 type TransactionsMarksRow struct {
@@ -118,10 +75,10 @@ type TransactionsMarksRow struct {
 	Alone       bool   `db:"alone"`
 }
 
-// The marks of the records after one seq up to another, and whether each one's event id is unique in the generation that begins after
-// a third. PostgreSQL runs the subquery row by row, by index. For "+ 0" see TransactionsIDsStored.
+// The marks of the records after one seq up to another, and whether no other record has their event id. PostgreSQL runs the subquery row
+// by row, by index.
 func (q *Queries) TransactionsMarks(ctx context.Context, db DBTX, arg TransactionsMarksParams) ([]TransactionsMarksRow, error) {
-	rows, err := db.Query(ctx, transactionsMarks, arg.Generation, arg.ToInclusive, arg.FromExclusive)
+	rows, err := db.Query(ctx, transactionsMarks, arg.FromExclusive, arg.ToInclusive)
 	if err != nil {
 		return nil, err
 	}
@@ -146,33 +103,21 @@ func (q *Queries) TransactionsMarks(ctx context.Context, db DBTX, arg Transactio
 }
 
 const transactionsPositionGet = `-- name: TransactionsPositionGet :one
-SELECT h.revision, h.shown_after, h.shown_to, h.read_after, h.last_seq, h.leftovers, h.latest_date
+SELECT h.revision, h.last_seq, h.rereading
 FROM transactions_position_both h WHERE is_intact(h) ORDER BY h.is_copy LIMIT 1
 `
 
 type TransactionsPositionGetRow struct {
-	Revision   int64 `db:"revision"`
-	ShownAfter int64 `db:"shown_after"`
-	ShownTo    int64 `db:"shown_to"`
-	ReadAfter  int64 `db:"read_after"`
-	LastSeq    int64 `db:"last_seq"`
-	Leftovers  bool  `db:"leftovers"`
-	LatestDate int64 `db:"latest_date"`
+	Revision  int64 `db:"revision"`
+	LastSeq   int64 `db:"last_seq"`
+	Rereading bool  `db:"rereading"`
 }
 
 // The row, or its copy if the row is damaged: the next write depends on it.
 func (q *Queries) TransactionsPositionGet(ctx context.Context, db DBTX) (TransactionsPositionGetRow, error) {
 	row := db.QueryRow(ctx, transactionsPositionGet)
 	var i TransactionsPositionGetRow
-	err := row.Scan(
-		&i.Revision,
-		&i.ShownAfter,
-		&i.ShownTo,
-		&i.ReadAfter,
-		&i.LastSeq,
-		&i.Leftovers,
-		&i.LatestDate,
-	)
+	err := row.Scan(&i.Revision, &i.LastSeq, &i.Rereading)
 	return i, err
 }
 
@@ -202,36 +147,22 @@ func (q *Queries) TransactionsPositionHold(ctx context.Context, db DBTX, revisio
 }
 
 const transactionsPositionPut = `-- name: TransactionsPositionPut :exec
-INSERT INTO transactions_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, latest_date, is_copy, digest)
-SELECT r.only_row, r.revision, r.shown_after, r.shown_to, r.read_after, r.last_seq, r.leftovers, r.latest_date, c.is_copy, row_digest(r)
-FROM (SELECT true AS only_row, $1::bigint AS revision, $2::bigint AS shown_after, $3::bigint AS shown_to,
-    $4::bigint AS read_after, $5::bigint AS last_seq, $6::boolean AS leftovers,
-    $7::bigint AS latest_date) r, unnest('{f,t}'::boolean[]) c (is_copy)
-ON CONFLICT (only_row, is_copy) DO UPDATE SET revision = excluded.revision, shown_after = excluded.shown_after, shown_to = excluded.shown_to,
-    read_after = excluded.read_after, last_seq = excluded.last_seq, leftovers = excluded.leftovers, latest_date = excluded.latest_date,
+INSERT INTO transactions_position_both (only_row, revision, last_seq, rereading, is_copy, digest)
+SELECT r.only_row, r.revision, r.last_seq, r.rereading, c.is_copy, row_digest(r)
+FROM (SELECT true AS only_row, $1::bigint AS revision, $2::bigint AS last_seq, $3::boolean AS rereading) r,
+    unnest('{f,t}'::boolean[]) c (is_copy)
+ON CONFLICT (only_row, is_copy) DO UPDATE SET revision = excluded.revision, last_seq = excluded.last_seq, rereading = excluded.rereading,
     digest = excluded.digest
 `
 
 type TransactionsPositionPutParams struct {
-	Revision   int64 `db:"revision"`
-	ShownAfter int64 `db:"shown_after"`
-	ShownTo    int64 `db:"shown_to"`
-	ReadAfter  int64 `db:"read_after"`
-	LastSeq    int64 `db:"last_seq"`
-	Leftovers  bool  `db:"leftovers"`
-	LatestDate int64 `db:"latest_date"`
+	Revision  int64 `db:"revision"`
+	LastSeq   int64 `db:"last_seq"`
+	Rereading bool  `db:"rereading"`
 }
 
 func (q *Queries) TransactionsPositionPut(ctx context.Context, db DBTX, arg TransactionsPositionPutParams) error {
-	_, err := db.Exec(ctx, transactionsPositionPut,
-		arg.Revision,
-		arg.ShownAfter,
-		arg.ShownTo,
-		arg.ReadAfter,
-		arg.LastSeq,
-		arg.Leftovers,
-		arg.LatestDate,
-	)
+	_, err := db.Exec(ctx, transactionsPositionPut, arg.Revision, arg.LastSeq, arg.Rereading)
 	return err
 }
 

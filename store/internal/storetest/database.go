@@ -171,21 +171,15 @@ func (d *DB) Watermark() string {
 	return d.Row("SELECT ledger_offset FROM indexer.checkpoints WHERE stream = 'updates'")
 }
 
-// Batch returns records that follow those of the generation that is read, as the reader of the history would have them
-// written.
-func (d *DB) Batch(at ledger.TransactionsPosition, records []ledger.Transaction) ledger.TransactionsBatch {
+// Batch returns records that follow those that are stored, as the reader of the history would have them written.
+func (d *DB) Batch(records []ledger.Transaction) ledger.TransactionsBatch {
 	d.T.Helper()
-	all := d.Rows("SELECT event_id FROM indexer.transactions WHERE seq > $1 AND seq <= $2 ORDER BY seq", at.ReadAfter,
-		at.LastSeq)
+	all := d.Rows("SELECT event_id FROM indexer.transactions ORDER BY seq")
 	batch, known := ledger.TransactionsBatch{Records: records}, map[string]int{}
-	for _, id := range all {
-		known[id]++
-	}
 	for i := range records {
-		id := records[i].EventID
-		if all = append(all, id); known[id] == 0 {
-			batch.New = append(batch.New, id)
-		}
+		all = append(all, records[i].EventID)
+	}
+	for _, id := range all {
 		known[id]++
 	}
 	for _, id := range all {

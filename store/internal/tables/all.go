@@ -14,11 +14,6 @@ const (
 // What projections follow from.
 const activations = "active_holdings(@floor, @watermark, @floor)"
 
-// totalsAside is true of totals of a reading of the history that is not shown: its records begin after the seq that
-// names it.
-const totalsAside = "set_aside(s.generation + 1) OR s.generation = (SELECT h.read_after FROM transactions_position h " +
-	"WHERE h.read_after > h.shown_after)"
-
 func key(columns ...string) []string { return columns }
 
 var all = []Table{
@@ -79,13 +74,12 @@ var all = []Table{
 		Reset: Remove, Kind: ledger.TransactionUnknown},
 
 	{Name: "party_transfers", Family: Totals, Seen: ofHistory, Key: key("party", "date", seq, "sent"), Place: seq,
-		Reset: Remove, Follows: "transfer_parties", Unknown: "set_aside(s.seq)"},
-	{Name: "balance_totals", Family: Totals, Seen: ofHistory, Key: key("generation", "party", "round"),
-		Follows: "running_totals", Unknown: totalsAside},
-	{Name: "latest_totals", Family: Totals, Seen: ofHistory, Key: key("generation", "party"), Follows: "running_totals",
-		Of: "w.latest", Unknown: totalsAside},
-	{Name: "balance_rounds", Family: Totals, Seen: ofHistory, Key: key("generation"), Follows: "wanted_rounds",
-		Unknown: totalsAside},
+		Reset: Remove, Follows: "transfer_parties"},
+	{Name: "balance_totals", Family: Totals, Seen: ofHistory, Key: key("party", "round"),
+		Follows: "running_totals"},
+	{Name: "latest_totals", Family: Totals, Seen: ofHistory, Key: key("party"), Follows: "running_totals",
+		Of: "w.latest"},
+	{Name: "balance_rounds", Family: Totals, Seen: ofHistory, Key: key("only_row"), Follows: "wanted_rounds"},
 
 	{Name: "offset_checkpoints", Family: State, Seen: Everyone, Key: key(offset, "synchronizer_ref"), Place: offset,
 		Reset: Remove, Pruned: true, NoCopy: "hints of the server, which no promise rests on"},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/tables"
@@ -28,4 +29,26 @@ func PutPosition(ctx context.Context, tx pgx.Tx, next ledger.TransactionsPositio
 		return fmt.Errorf("store the checkpoint of the transaction history: %w", err)
 	}
 	return nil
+}
+
+// ClearRecords removes all records of the transaction history and what follows from them. Its caller holds the position,
+// or excludes its writer. Rows are deleted and no table is emptied: running queries keep theirs, and nobody waits.
+func ClearRecords(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition,
+	reason string) (next ledger.TransactionsPosition, err error) {
+	for _, table := range tables.In(tables.Records, tables.Totals) {
+		if _, err := tx.Exec(ctx, table.Delete("true")); err != nil {
+			return at, fmt.Errorf("remove the rows of %s: %w", table.Name, err)
+		}
+	}
+	if err := queries.BalanceRoundsCompute(ctx, tx); err != nil {
+		return at, fmt.Errorf("note that the rounds of the records are not known: %w", err)
+	}
+	next = ledger.TransactionsPosition{Revision: at.Revision + 1, Rereading: true}
+	if err := PutPosition(ctx, tx, next, "", nil); err != nil {
+		return at, err
+	}
+	if err := Unseal(ctx, tx, findings.SealedTransactions, 0); err != nil {
+		return at, err
+	}
+	return next, NoteRewrite(ctx, tx, findings.SealedTransactions, 0, at.LastSeq, reason)
 }

@@ -39,32 +39,14 @@ func TestAnUnknownCursorIsNotTakenForCaughtUp(t *testing.T) {
 				pass(time.Minute)
 				require.NoError(t, stop())
 				require.Equal(t, words(l.service.all()), words(l.memory.stored()))
-				rereads, shown, going := l.memory.generations()
+				rereads, going := l.memory.rereads()
 				require.Equal(t, 1, rereads)
-				require.Equal(t, 1, shown)
 				require.False(t, going)
-				require.Equal(t, []string{`rereading: the service knows none of the event ids that were stored last, such as "f", and its newest, "t", is not stored`}, l.heard())
-				require.Equal(t, 1, l.told.lines("reading the history again from its beginning"))
-				require.Equal(t, 1, l.told.lines("the service shows fewer records than before"))
+				require.Equal(t, 1, l.told.lines("clearing it, and reading it again"), "what differs is said")
+				require.Regexp(t, `^rereading: the service has nothing after event id ".*", and ".*" was stored after it$`, l.heard()[0])
 			})
 		})
 	}
-}
-
-// The oldest ids of the window are unknown to a service whose history begins later, but not the newest.
-func TestAServiceWhoseHistoryBeginsLater(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newTransactionsLoop(t, numbered("a", 300))
-		l.service.pageSize = 1000
-		l.readAll()
-		want := append(l.service.all(), numbered("b", 30)...)
-		l.service.become(want[180:])
-		stop := l.run()
-		pass(time.Minute)
-		require.NoError(t, stop())
-		require.Equal(t, words(want), words(l.memory.stored()))
-		require.Empty(t, l.heard())
-	})
 }
 
 func TestAnotherServiceWithAnotherOrder(t *testing.T) {
@@ -100,17 +82,15 @@ func TestAnotherServiceWithAnotherOrder(t *testing.T) {
 				stop = swap(l, stop)
 				pass(settled)
 				require.Equal(t, theirs, words(l.memory.stored()))
-				rereads, shown, going := l.memory.generations()
+				rereads, going := l.memory.rereads()
 				require.False(t, going)
 				require.Equal(t, 1, rereads)
-				require.Equal(t, 1, shown)
-				require.Zero(t, l.told.lines("the service shows fewer records"))
-				// The window is of the new order by now.
+				// What is known is of the new order by now.
 				l.service.grow(history("z z")...)
 				pass(settled)
 				require.NoError(t, stop())
 				require.Equal(t, theirs+" z z", words(l.memory.stored()))
-				rereads, _, _ = l.memory.generations()
+				rereads, _ = l.memory.rereads()
 				require.Equal(t, 1, rereads)
 			})
 		})
@@ -156,37 +136,9 @@ func TestTheServiceChangesBetweenTwoPages(t *testing.T) {
 				pass(settled)
 				require.NoError(t, stop())
 				require.Equal(t, count(l.service.all()), count(l.memory.stored()))
-				rereads, _, going := l.memory.generations()
+				rereads, going := l.memory.rereads()
 				require.Equal(t, 1, rereads)
 				require.False(t, going)
-			})
-		})
-	}
-}
-
-// What comes again far behind its place is looked for among what is stored: whether it has a date, which is not later
-// than others, or none.
-func TestARecordComesAgainFarBehindItsPlace(t *testing.T) {
-	for name, place := range map[string]int{"with a date": 1, "without one": 0} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				all := numbered("a", 3*transactionsWindow)
-				require.Equal(t, place > 0, all[place].Date.Valid)
-				l := newTransactionsLoop(t, all)
-				l.service.pageSize = 2 * transactionsOverlap
-				l.service.before = func(request string) error {
-					if len(l.memory.stored()) > transactionsWindow+transactionsOverlap && len(l.service.all()) == len(all) {
-						theirs := slices.Concat(all[:place], all[place+1:2*transactionsWindow], all[place:place+1], all[2*transactionsWindow:])
-						l.service.become(append(theirs, record("x", "")))
-					}
-					return nil
-				}
-				stop := l.run()
-				pass(settled)
-				require.NoError(t, stop())
-				require.Equal(t, count(l.service.all()), count(l.memory.stored()))
-				rereads, _, _ := l.memory.generations()
-				require.Equal(t, 1, rereads)
 			})
 		})
 	}
@@ -230,7 +182,7 @@ func TestAnEarlierEndIsWaitedFor(t *testing.T) {
 					require.NoError(t, stop())
 					require.Equal(t, []string{"waiting: " + c.why, "waiting: "}, l.heard())
 					require.Equal(t, words(all)+" z", words(l.memory.stored()))
-					rereads, _, _ := l.memory.generations()
+					rereads, _ := l.memory.rereads()
 					require.Zero(t, rereads)
 					require.Empty(t, l.retried())
 				})
@@ -276,7 +228,7 @@ func TestAServiceThatIsRebuilt(t *testing.T) {
 		rebuilt := slices.Clone(all)
 		slices.Reverse(rebuilt[:59])
 		for n := range rebuilt {
-			rereads, _, _ := l.memory.generations()
+			rereads, _ := l.memory.rereads()
 			require.Zero(t, rereads)
 			l.service.become(rebuilt[:n])
 			pass(20 * time.Second)
@@ -285,29 +237,8 @@ func TestAServiceThatIsRebuilt(t *testing.T) {
 		pass(time.Minute)
 		require.NoError(t, stop())
 		require.Equal(t, words(rebuilt), words(l.memory.stored()))
-		rereads, shown, going := l.memory.generations()
+		rereads, going := l.memory.rereads()
 		require.Equal(t, 1, rereads)
-		require.Equal(t, 1, shown)
-		require.False(t, going)
-	})
-}
-
-// It may also be complete only long after it has shown something that is not stored.
-func TestAServiceThatIsRebuiltWithMore(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newTransactionsLoop(t, numbered("a", 60))
-		stop := l.run()
-		pass(time.Minute)
-		rebuilt := append([]ledger.Transaction{record("new", "")}, l.service.all()...)
-		slices.Reverse(rebuilt[1:])
-		for n := range rebuilt {
-			l.service.become(rebuilt[:n+1])
-			pass(20 * time.Second)
-		}
-		pass(3 * time.Hour)
-		require.NoError(t, stop())
-		require.Equal(t, count(rebuilt), count(l.memory.stored()))
-		_, _, going := l.memory.generations()
 		require.False(t, going)
 	})
 }
@@ -356,9 +287,9 @@ func TestARereadingGoesOnAfterARestart(t *testing.T) {
 		stop := l.run()
 		pass(time.Minute)
 		require.NoError(t, stop())
-		rereads, shown, _ := l.memory.generations()
+		rereads, going := l.memory.rereads()
+		require.False(t, going)
 		require.Equal(t, 1, rereads)
-		require.Equal(t, 1, shown)
 		require.Equal(t, count(l.service.all()), count(l.memory.stored()))
 		require.Empty(t, l.memory.mistakes)
 	})
@@ -372,50 +303,203 @@ func TestUntilCurrentDoesNotEndWhileTheHistoryIsReadAgain(t *testing.T) {
 		l.set = func(h *Transactions) { h.UntilCurrent = true }
 		l.service.become(history("d c b a"))
 		l.memory.after = func(write string) error {
-			if write == "begin" {
+			if write == "clear" {
 				l.service.become(nil)
 			}
 			return nil
 		}
 		l.run()
 		pass(time.Hour)
-		require.Equal(t, "waiting: the service is behind: its history is empty, and records of it are stored", l.heard()[1])
-		_, _, going := l.memory.generations()
+		require.Equal(t, "waiting: the service is behind: its history is empty, and records of it were stored", l.heard()[1])
+		_, going := l.memory.rereads()
 		require.True(t, going)
 		l.service.become(history("d c b a"))
 		pass(time.Minute)
 		require.NoError(t, l.ended())
-		_, _, going = l.memory.generations()
+		_, going = l.memory.rereads()
 		require.False(t, going)
 		require.Equal(t, "d c b a", words(l.memory.stored()))
 	})
 }
 
-// The service is another one again when the process comes back, and what stands before all that was read again must not
-// be missed.
-func TestARereadingThatGoesOnWithAnotherService(t *testing.T) {
+// A service that never stays the same is not read again and again at full speed, and it is said.
+func TestAServiceThatAlwaysChangesIsNotRereadWithoutAPause(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		l := newTransactionsLoop(t, history("a b c d e f g h i j"))
+		l := newTransactionsLoop(t, numbered("a", 60))
+		one, other := l.service.all(), l.service.all()
+		for i := 1; i < len(other); i += 2 {
+			other[i-1], other[i] = other[i], other[i-1]
+		}
+		asked := 0
+		l.service.before = func(request string) error {
+			if asked++; asked%7 == 0 {
+				l.service.become(one)
+				one, other = other, one
+			}
+			return nil
+		}
+		stop := l.run()
+		pass(24 * time.Hour)
+		rereads, _ := l.memory.rereads()
+		require.LessOrEqual(t, rereads, int(24*time.Hour/clearEvery)+1)
+		require.Less(t, l.service.requests("after"), 24*3600)
+		require.Contains(t, strings.Join(l.heard(), "\n"), "waiting: the history must be read again once more, a while after the last time: ")
+		// In the end it stays.
+		l.service.intercept(nil)
+		pass(3 * time.Hour)
+		require.NoError(t, stop())
+		require.Equal(t, count(one), count(l.memory.stored()))
+		_, going := l.memory.rereads()
+		require.False(t, going)
+	})
+}
+
+func TestAServiceThatIgnoresTheCursorIsAProblem(t *testing.T) {
+	for _, stored := range []int{0, 10, 150} {
+		for _, page := range []int{1, 2, 10, 1000} {
+			t.Run(fmt.Sprintf("%d stored, pages of %d", stored, page), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					l := newTransactionsLoop(t, numbered("a", stored))
+					l.readAll()
+					l.service.become(numbered("a", 200))
+					l.service.pageSize = page
+					l.service.after = func(string) []ledger.Transaction { return l.service.page(0) }
+					if page == 1000 {
+						l.service.pageSize = 30
+					}
+					l.run()
+					pass(time.Hour)
+					var problem *ledger.Problem
+					require.ErrorAs(t, l.ended(), &problem)
+					require.Contains(t, problem.What, "the service serves the beginning of its history when it is asked to read on after event id ")
+					require.Contains(t, problem.Do, "--scan-url")
+					for word, n := range count(l.memory.stored()) {
+						require.Equal(t, 1, n, word)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A cursor that is refused while nothing else is answered either is no cursor to give up.
+func TestAnOutageIsNotARefusedCursor(t *testing.T) {
+	for name, newest := range map[string]bool{"nothing is answered": false, "the newest can be read": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newTransactionsLoop(t, numbered("a", 160))
+				l.readAll()
+				l.service.grow(history("x y")...)
+				l.service.before = func(request string) error {
+					switch {
+					case request == "describe" || newest && request == "newest":
+						return nil
+					default:
+						return fmt.Errorf("HTTP status 500: %w", ledger.ErrCursorRefused)
+					}
+				}
+				asked := l.service.requests("after")
+				stop := l.run()
+				pass(time.Hour)
+				require.Empty(t, l.heard())
+				require.Less(t, l.service.requests("after")-asked, map[bool]int{false: 250, true: 250 * (mostRefused + 1)}[newest])
+				l.service.intercept(nil)
+				pass(time.Minute)
+				require.NoError(t, stop())
+				require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+				require.Equal(t, []string{"recovered"}, l.heard())
+			})
+		})
+	}
+}
+
+// For some seconds it is only the beginning and the newest that can be read: that is no reason to read everything
+// again.
+func TestAShortOutageOfAllCursors(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newTransactionsLoop(t, numbered("a", 160))
 		l.readAll()
-		l.service.become(history("j i h g f e d c b a"))
-		l.service.pageSize = 1
-		l.memory.before = func(write string) error {
-			if write == "append" && len(l.memory.records) > 10 {
-				return errAway
+		l.service.grow(history("x y")...)
+		over := time.Now().Add(firstWait)
+		l.service.before = func(request string) error {
+			if time.Now().Before(over) && strings.HasPrefix(request, "after #") {
+				return fmt.Errorf("HTTP status 500: %w", ledger.ErrCursorRefused)
 			}
 			return nil
 		}
 		stop := l.run()
 		pass(time.Minute)
 		require.NoError(t, stop())
-		require.Len(t, l.memory.records, 11)
-
-		l.memory.before = nil
-		l.service.become(history("x j a b c d e f g h i y"))
-		l.service.pageSize = 10
-		stop = l.run()
-		pass(time.Hour)
-		require.NoError(t, stop())
-		require.Equal(t, count(l.service.all()), count(l.memory.stored()))
+		require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+		require.NotEmpty(t, l.retried())
+		require.Equal(t, []string{"recovered"}, l.heard())
 	})
+}
+
+// Two records of one id may be further apart than what is known: the service fails for it as a cursor.
+func TestRecordsFarApartCanShareAnEventID(t *testing.T) {
+	for _, distance := range []int{transactionsOverlap, 101, 350} {
+		for _, other := range []string{"1", "2"} {
+			t.Run(fmt.Sprint(distance, " apart, ", other), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					all := append(numbered("a", 400), record("x", "1"))
+					all = append(append(all, numbered("b", distance-1)...), record("x", other))
+					l := newTransactionsLoop(t, append(all, numbered("c", 300)...))
+					l.service.pageSize = 100
+					stop := l.run()
+					pass(time.Hour)
+					l.service.grow(record("late", ""))
+					pass(time.Minute)
+					require.NoError(t, stop())
+					require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+					rereads, going := l.memory.rereads()
+					require.Zero(t, rereads)
+					require.False(t, going)
+				})
+			})
+		}
+	}
+}
+
+// A service that has a new record with each request is read again to what was its newest, and not for ever.
+func TestABusyHistoryIsReadAgain(t *testing.T) {
+	for _, until := range []bool{false, true} {
+		t.Run(fmt.Sprint("until current ", until), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newTransactionsLoop(t, numbered("a", 300))
+				l.service.pageSize = 100
+				l.readAll()
+				l.set = func(h *Transactions) { h.UntilCurrent = until }
+				l.service.become(moved(l.service.all(), 299, 250))
+				requests := 0
+				l.service.before = func(string) error {
+					time.Sleep(time.Second)
+					requests++
+					l.service.grow(record(fmt.Sprint("new", requests), ""))
+					return nil
+				}
+				current := l.current()
+				stop := l.run()
+				pass(settled)
+				if until {
+					require.NoError(t, l.ended())
+				} else {
+					require.NoError(t, stop())
+				}
+				require.Equal(t, current, l.current(), "it is never at its end")
+				rereads, going := l.memory.rereads()
+				require.Equal(t, 1, rereads)
+				require.False(t, going)
+				for word, n := range count(l.memory.stored()) {
+					require.Equal(t, 1, n, word)
+				}
+			})
+		})
+	}
+}
+
+// moved is a history with one record at another position.
+func moved(records []ledger.Transaction, from, to int) []ledger.Transaction {
+	one := records[from]
+	return slices.Insert(slices.Delete(slices.Clone(records), from, from+1), to, one)
 }
