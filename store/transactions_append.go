@@ -67,7 +67,8 @@ func (l *TransactionsWriter) writeRecords(ctx context.Context, tx pgx.Tx, list *
 	return nil
 }
 
-// addToBalances adds the balance changes of records to the running totals, and notes the rounds for which balances are known. What comes after it in the transaction is planned as look-ups by index, too.
+// addToBalances adds the balance changes of records to the running totals, and notes the rounds for which balances are
+// known. What comes after it in the transaction is planned as look-ups by index, too.
 func (l *TransactionsWriter) addToBalances(ctx context.Context, tx pgx.Tx, list *rows.Records,
 	at ledger.TransactionsPosition) error {
 	started, q := time.Now(), l.store.db.Queries

@@ -144,7 +144,8 @@ func printHistory(line sayLine, h *status.History) {
 		line("", "reading resumes after event id %s", h.Cursor)
 	}
 	if h.Rereading {
-		line("", "being read again from the beginning, because the stored records were not the service's any more: the later ones are missing until that is done")
+		line("", "being read again from the beginning, because what was stored did not fit the service: later records are "+
+			"missing until that is done")
 	}
 	if h.RecordsPerSecond != nil {
 		line("", "%.1f records/s", *h.RecordsPerSecond)

@@ -249,7 +249,8 @@ func (e *Export) through(state store.ExportState) (ledger.Offset, error) {
 	case !state.Started && e.options.Records:
 		return 0, &ledger.Problem{
 			What: "there is nothing to export: no record of the transaction history is stored, or it is being read again",
-			Do:   "run `indexer run` with --scan-url until it has caught up; the records of a network's updates (--network) follow them",
+			Do: "run `indexer run` with --scan-url until it has caught up; the records of a network's updates (--network) " +
+				"follow them",
 		}
 	case !e.options.Records && (state.Scope == "" || state.Participant == "" && state.Network == ""):
 		return 0, &ledger.Problem{What: "the database does not know whose ledger it holds, or in which scope", Do: "run `indexer run` once"}
