@@ -182,7 +182,7 @@ func livesThrough(t *testing.T, seed uint64) {
 	w.grow(1)
 	w.show()
 	stop := l.run()
-	pass(3 * time.Hour)
+	pass(time.Hour)
 	if err := stop(); err != nil {
 		t.Fatalf("stopped with %v\n%s", err, l.told.log.String())
 	}
