@@ -267,6 +267,9 @@ func (e *Export) through(state store.ExportState) (ledger.Offset, error) {
 	if e.options.Full {
 		return min(through, state.Verified), nil
 	}
+	if e.end == 0 {
+		e.end = state.Watermark
+	}
 	return min(through, e.end), nil // else an export beside a busy indexer would write small ranges without end
 }
 
