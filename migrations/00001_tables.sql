@@ -279,6 +279,8 @@ CREATE TABLE created (
 CREATE INDEX created_exact ON created (ledger_offset) WHERE exact IS NOT NULL;
 CREATE INDEX created_contract_id ON created USING hash (contract_id);
 CREATE INDEX created_record_time ON created USING brin (record_time);
+-- For a party's movements: what was never active. All other holdings are found by their positions.
+CREATE INDEX created_witnessed ON created (stakeholders_ref, ledger_offset) WHERE acs_delta = false;
 
 CREATE TABLE archived (
     ledger_offset          bigint  NOT NULL,
@@ -555,6 +557,8 @@ CREATE TABLE lifetimes (
     locked_until         timestamptz,
     PRIMARY KEY (deactivated_offset, activated_offset, activated_node_id)
 ) PARTITION BY RANGE (deactivated_offset);
+CREATE INDEX lifetimes_position ON lifetimes (position_id, deactivated_offset) INCLUDE (activated_offset)
+    WHERE position_id IS NOT NULL; -- for a party's movements, and what it held
 CREATE INDEX lifetimes_moved ON lifetimes (deactivated_offset) INCLUDE (activated_offset, activated_node_id, contract_id)
     WHERE position_id IS NOT NULL AND reassignment_counter > 0;
 COMMENT ON TABLE lifetimes IS 'One row per lifetime that has ended. Active at offset N are the rows of active_contracts with activated_offset <= N, and those of lifetimes with activated_offset <= N < deactivated_offset.';

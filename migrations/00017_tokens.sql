@@ -262,18 +262,15 @@ LEFT JOIN LATERAL (
 END;
 COMMENT ON FUNCTION token_movements(bigint) IS 'What the update at an offset moved: one row per movement, owner and instrument. A movement is an exercise that explains changes of holdings (standard V1), a log of its administrator''s (V2), or a change that nothing explains (NULL). net_amount is what the movement adds to the instrument, for all owners that are seen.';
 
--- The names of the columns are repeated for sqlc, which does not know those of a function.
-CREATE VIEW movements_of_updates WITH (security_invoker = true) AS
-SELECT u.ledger_offset, u.record_time, u.update_id, u.seen_by_ref, u.seen_also_by_ref, u.seen_by_others_ref, m.*
-FROM updates u
-CROSS JOIN LATERAL token_movements(u.ledger_offset) m (
-    node_id, party, instrument, instrument_admin, admin_signed, standard, kind, choice, choice_argument, exercise_result, sender, created_amount,
-    archived_amount, locked_amount, created_holdings, archived_holdings, receivers, received, net_amount, burned, meta, instruction_id, instruction, legs)
-WHERE btint8cmp(u.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
-COMMENT ON VIEW movements_of_updates IS 'token_movements of each update that is shown.';
-
-CREATE VIEW owned_movements WITH (security_invoker = true) AS
-SELECT m.ledger_offset, m.node_id, m.party, m.instrument, m.instrument_admin, m.admin_signed,
+CREATE FUNCTION owned_movements(at_offset bigint)
+RETURNS TABLE (node_id integer, party text, instrument text, instrument_admin text, admin_signed boolean, label text,
+    counterparties text[], counterparty_amounts numeric[], amount numeric, created_amount numeric, archived_amount numeric,
+    locked_amount numeric, created_holdings text[], archived_holdings text[], burned_amount numeric, minted_amount numeric,
+    reason text, meta jsonb, standard text, choice text, choice_argument jsonb, exercise_result jsonb, instruction_id text,
+    transfer jsonb, legs jsonb)
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+SELECT m.node_id, m.party, m.instrument, m.instrument_admin, m.admin_signed,
        CASE m.kind
            WHEN 'transfer' THEN CASE WHEN m.receivers IS NULL THEN 'MergeSplit' WHEN m.sender = m.party THEN 'TransferOut' ELSE 'TransferIn' END
            WHEN 'log' THEN CASE WHEN g.sent AND g.got THEN 'Settlement' WHEN g.sent THEN 'TransferOut' WHEN g.got THEN 'TransferIn'
@@ -297,9 +294,8 @@ SELECT m.ledger_offset, m.node_id, m.party, m.instrument, m.instrument_admin, m.
        m.meta - '{splice.lfdecentralizedtrust.org/tx-kind,splice.lfdecentralizedtrust.org/sender,splice.lfdecentralizedtrust.org/reason,splice.lfdecentralizedtrust.org/burned}'::text[] AS meta,
        m.standard, m.choice, m.choice_argument, m.exercise_result,
        coalesce(m.instruction_id, text_of(m.exercise_result -> 'output' -> 'value' -> 'transferInstructionCid')) AS instruction_id,
-       CASE WHEN m.kind <> 'log' THEN coalesce(m.instruction -> 'transfer', m.choice_argument -> 'transfer') END AS transfer, m.legs,
-       m.record_time, m.update_id, m.seen_by_ref, m.seen_also_by_ref, m.seen_by_others_ref
-FROM movements_of_updates m
+       CASE WHEN m.kind <> 'log' THEN coalesce(m.instruction -> 'transfer', m.choice_argument -> 'transfer') END AS transfer, m.legs
+FROM token_movements(at_offset) m
 CROSS JOIN LATERAL (
     SELECT bool_or(x.side = 'SenderSide') FILTER (WHERE x.other IS NOT NULL) AS sent,
            bool_or(x.side = 'ReceiverSide') FILTER (WHERE x.other IS NOT NULL) AS got,
@@ -318,31 +314,95 @@ CROSS JOIN LATERAL (
     ) x
 ) g
 WHERE m.party IS NOT NULL;
-COMMENT ON VIEW owned_movements IS 'ledger.token_events, with the parties that see the update.';
+END;
+COMMENT ON FUNCTION owned_movements(bigint) IS 'token_movements as each owner of holdings sees them: the rows of ledger.token_events of an update.';
 
+-- The names of the columns are repeated for sqlc, which does not know those of a function.
 CREATE VIEW ledger.token_events WITH (security_invoker = true) AS
-SELECT e.ledger_offset, e.node_id, e.party, e.instrument, e.instrument_admin, e.admin_signed, e.label, e.counterparties,
-       e.counterparty_amounts, e.amount, e.created_amount, e.archived_amount, e.locked_amount, e.created_holdings,
-       e.archived_holdings, e.burned_amount, e.minted_amount, e.reason, e.meta, e.standard, e.choice, e.choice_argument,
-       e.exercise_result, e.instruction_id, e.transfer, e.legs, e.record_time, e.update_id
-FROM owned_movements e;
+SELECT u.ledger_offset, m.node_id, m.party, m.instrument, m.instrument_admin, m.admin_signed, m.label, m.counterparties,
+       m.counterparty_amounts, m.amount, m.created_amount, m.archived_amount, m.locked_amount, m.created_holdings,
+       m.archived_holdings, m.burned_amount, m.minted_amount, m.reason, m.meta, m.standard, m.choice, m.choice_argument,
+       m.exercise_result, m.instruction_id, m.transfer, m.legs, u.record_time, u.update_id
+FROM updates u
+CROSS JOIN LATERAL owned_movements(u.ledger_offset) m (
+    node_id, party, instrument, instrument_admin, admin_signed, label, counterparties, counterparty_amounts, amount,
+    created_amount, archived_amount, locked_amount, created_holdings, archived_holdings, burned_amount, minted_amount,
+    reason, meta, standard, choice, choice_argument, exercise_result, instruction_id, transfer, legs)
+WHERE btint8cmp(u.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 
--- Updates of which the party neither sees anything nor loses a holding are left out before anything else of them is read. Who loses one need not
--- be named: witnesses are served of few parties, or of none. OFFSET 0: else PostgreSQL reads all that has ended first, however few updates are asked for. Below the
--- state floor ends are not kept, and every update is read.
+-- Movements of a party ---------------------------------------------------------------------------------------------
+-- Each event that makes or ends a party's holding makes or ends an activation of it, but for two kinds. A contract that
+-- the participant only witnessed, or that began and ended in one transaction, is never active: its creation has an
+-- acs_delta of false, and is found by the lists of stakeholders that holdings of the party have. And an end is none of
+-- an activation if the contract has departed, or is active elsewhere because reassignments are not read; nor does a
+-- role that is limited to parties see the activations of contracts that others hold. There all updates are looked at
+-- that the party sees.
+
+CREATE FUNCTION ends_are_kept() RETURNS boolean LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER
+SET search_path FROM CURRENT AS $$
+BEGIN
+    RETURN NOT EXISTS (SELECT FROM departures)
+        AND NOT EXISTS (SELECT FROM scopes s WHERE s.definition -> 'reassignments' = 'false');
+END
+$$;
+COMMENT ON FUNCTION ends_are_kept() IS 'Whether each end of a contract that was active is the end of an activation of it.';
+
+-- The last branch is rarely read. CASE has the planner expect few rows of it: else it would prepare for many. Conditions
+-- on the offset reach all branches.
+CREATE FUNCTION holding_offsets(party text) RETURNS TABLE (ledger_offset bigint) LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+WITH mine AS MATERIALIZED (
+    SELECT p.position_id FROM positions p WHERE p.owner = holding_offsets.party
+), lists AS MATERIALIZED (
+    SELECT s.stakeholders_ref FROM mine m JOIN position_stakeholders s ON s.position_id = m.position_id
+), seen AS MATERIALIZED (
+    SELECT l.party_list_ref FROM party_lists l WHERE holding_offsets.party = ANY (l.parties)
+)
+SELECT a.activated_offset FROM active_contracts a WHERE a.position_id = ANY (ARRAY(SELECT m.position_id FROM mine m))
+UNION
+SELECT l.activated_offset FROM lifetimes l WHERE l.position_id = ANY (ARRAY(SELECT m.position_id FROM mine m))
+UNION
+SELECT l.deactivated_offset FROM lifetimes l WHERE l.position_id = ANY (ARRAY(SELECT m.position_id FROM mine m))
+UNION
+SELECT c.ledger_offset FROM created c
+WHERE c.acs_delta = false
+  AND (c.stakeholders_ref IS NULL OR c.stakeholders_ref = ANY (ARRAY(SELECT s.stakeholders_ref FROM lists s)))
+UNION
+SELECT a.ledger_offset FROM created c JOIN archived a ON a.contract_id = c.contract_id
+WHERE c.acs_delta = false
+  AND (c.stakeholders_ref IS NULL OR c.stakeholders_ref = ANY (ARRAY(SELECT s.stakeholders_ref FROM lists s)))
+UNION
+SELECT e.ledger_offset FROM created c JOIN exercised e ON e.contract_id = c.contract_id AND e.consuming
+WHERE c.acs_delta = false
+  AND (c.stakeholders_ref IS NULL OR c.stakeholders_ref = ANY (ARRAY(SELECT s.stakeholders_ref FROM lists s)))
+UNION
+SELECT u.ledger_offset FROM updates u
+WHERE (SELECT count(*) FROM unlimited WHERE ends_are_kept()) = 0
+  AND CASE WHEN u.seen_by_ref IN (SELECT s.party_list_ref FROM seen s)
+            OR u.seen_also_by_ref IN (SELECT s.party_list_ref FROM seen s)
+            OR u.seen_by_others_ref IN (SELECT s.party_list_ref FROM seen s) THEN 1 END = 1;
+END;
+COMMENT ON FUNCTION holding_offsets(text) IS 'The offsets of all updates that make or end a holding of a party, and of others. Where it has to be looked for, those that the party sees.';
+
 CREATE FUNCTION ledger.token_events_of(party text) RETURNS SETOF ledger.token_events LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
-    SELECT e.ledger_offset, e.node_id, e.party, e.instrument, e.instrument_admin, e.admin_signed, e.label, e.counterparties,
-           e.counterparty_amounts, e.amount, e.created_amount, e.archived_amount, e.locked_amount, e.created_holdings,
-           e.archived_holdings, e.burned_amount, e.minted_amount, e.reason, e.meta, e.standard, e.choice, e.choice_argument,
-           e.exercise_result, e.instruction_id, e.transfer, e.legs, e.record_time, e.update_id
-    FROM owned_movements e
-    WHERE e.party = token_events_of.party
-      AND ((SELECT bool_or(token_events_of.party = ANY (l.parties)) FROM party_lists l
-            WHERE l.party_list_ref IN (e.seen_by_ref, e.seen_also_by_ref, e.seen_by_others_ref))
-           OR EXISTS (SELECT FROM lifetimes l WHERE l.deactivated_offset = e.ledger_offset
-                      AND l.position_id = ANY (ARRAY(SELECT p.position_id FROM positions p WHERE p.owner = token_events_of.party)) OFFSET 0)
-           OR coalesce(e.ledger_offset <= (SELECT ledger.state_floor()), true)); END;
+    SELECT h.ledger_offset, m.node_id, m.party, m.instrument, m.instrument_admin, m.admin_signed, m.label, m.counterparties,
+           m.counterparty_amounts, m.amount, m.created_amount, m.archived_amount, m.locked_amount, m.created_holdings,
+           m.archived_holdings, m.burned_amount, m.minted_amount, m.reason, m.meta, m.standard, m.choice, m.choice_argument,
+           m.exercise_result, m.instruction_id, m.transfer, m.legs, u.record_time, u.update_id
+    FROM holding_offsets(token_events_of.party) h
+    JOIN updates u ON u.ledger_offset = h.ledger_offset
+    CROSS JOIN LATERAL owned_movements(u.ledger_offset) m
+    WHERE m.party = token_events_of.party AND btint8cmp(u.ledger_offset, (SELECT ledger.latest_offset())) <> 1; END;
+
+CREATE VIEW movements_of_updates WITH (security_invoker = true) AS
+SELECT u.ledger_offset, u.record_time, u.update_id, m.*
+FROM updates u
+CROSS JOIN LATERAL token_movements(u.ledger_offset) m (
+    node_id, party, instrument, instrument_admin, admin_signed, standard, kind, choice, choice_argument, exercise_result, sender, created_amount,
+    archived_amount, locked_amount, created_holdings, archived_holdings, receivers, received, net_amount, burned, meta, instruction_id, instruction, legs)
+WHERE btint8cmp(u.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
+COMMENT ON VIEW movements_of_updates IS 'token_movements of each update that is shown.';
 
 -- A transfer is what one account gets from another. The logs of both sides have each leg: one of them counts. Several settlements of an
 -- update can use the same ids.
@@ -595,7 +655,7 @@ COMMENT ON COLUMN ledger.pending_instructions.ended_offset IS 'Offset at which i
 COMMENT ON COLUMN ledger.pending_instructions.ended_node_id IS 'Node of the event that archived it.';
 COMMENT ON COLUMN ledger.pending_instructions.ended_at IS 'Record time of the update at ended_offset. Costs a look-up per row.';
 
-COMMENT ON FUNCTION ledger.token_events_of(text) IS 'The rows of ledger.token_events of one party, if it is a stakeholder of the holdings that it owns. Only updates that the party sees, or that end a holding of its, are looked at, and all up to ledger.state_floor(): narrow it by ledger_offset as well.';
+COMMENT ON FUNCTION ledger.token_events_of(text) IS 'The rows of ledger.token_events of one party. Only updates that make or end a holding of the party are looked at, found by an index. A role that is limited to parties looks at all updates that it and the party see, and so does everybody after a change of the scope that took something away, or without --reassignments: there the party has to be a stakeholder of the holdings that it owns, and a range of ledger_offset helps.';
 COMMENT ON FUNCTION ledger.balance_at_offset(text, text, bigint, text) IS 'What a party holds of an instrument after the update at an offset: the sum of ledger.holdings_at, of holdings that the administrator signed. 0: nothing, of a party that held it at some time, be it before what was pruned: what is active at ledger.state_floor() stays. NULL: no holding of the party''s was ever stored, so perhaps a name is misspelt; or an amount among them can''t be read (ledger.holdings_at has it, with unread_amount); or the participant did not host the party at the offset, nor the administrator (see ledger.hosted_parties). An error where the party holds several instruments with this id and none of their administrators is named, and where the active contracts are not known at the offset.';
 COMMENT ON FUNCTION ledger.balance_at(text, text, timestamptz, text) IS 'ledger.balance_at_offset at ledger.offset_at of a time.';
 COMMENT ON FUNCTION ledger.party_statement(text, bigint, bigint) IS 'A party''s movements after one offset up to another, as ledger.token_events has them, of holdings that the administrator signed. amount has the sign of what it does to the party''s holdings, and is transferred (got less sent) + minted - burned (fees) + unexplained. balance is what the party holds of the instrument after it: what it held at the first offset, and all amounts since; NULL once one of these can''t be read. A contract that is archived before it is unassigned elsewhere counts until it is archived; ledger.holdings has it until it is unassigned. It is NULL too where the participant did not host the party at the first offset or at the movement''s, nor the administrator (see ledger.hosted_parties): the movements of such a party are those that others saw, also of holdings that they merely witnessed. For a role that is limited to other parties it is so of all parties but its own. An error where the active contracts are not known at both offsets.';

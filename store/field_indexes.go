@@ -48,10 +48,8 @@ type FieldIndex struct {
 // IndexOf is what an index is of that is neither of a field, nor of lifetimes by template or exercises by choice.
 type IndexOf string
 
-const (
-	OfKeys     IndexOf = "key"      // all creations by contract key
-	OfHoldings IndexOf = "holdings" // the lifetimes of all holdings by position
-)
+// OfKeys is of all creations by contract key.
+const OfKeys IndexOf = "key"
 
 // FieldIndexWanted describes the index to create.
 type FieldIndexWanted struct {
@@ -72,8 +70,6 @@ func (s FieldSubject) tables(path string, of IndexOf) fieldTables {
 	switch {
 	case of == OfKeys:
 		return fieldTables{facts: "created", carried: "carried_created"}
-	case of == OfHoldings:
-		return fieldTables{facts: "lifetimes"}
 	case s.Choice != "":
 		return fieldTables{facts: "exercised", column: "choice_argument"}
 	case path == "":
@@ -388,8 +384,7 @@ func (w *fieldIndexWork) describe(ctx context.Context, db interface {
 // the expression. A key is used again and again: the offset keeps equal ones in order, so that each new one has its
 // place at once.
 var wholeDefinitions = map[string]string{
-	string(OfKeys):     "USING btree (jsonb_hash_extended(contract_key, 0), ledger_offset) WHERE contract_key IS NOT NULL",
-	string(OfHoldings): "USING btree (position_id, deactivated_offset, activated_offset) WHERE position_id IS NOT NULL",
+	string(OfKeys): "USING btree (jsonb_hash_extended(contract_key, 0), ledger_offset) WHERE contract_key IS NOT NULL",
 	"lifetimes": "USING btree (template_ref, deactivated_offset, activated_offset) INCLUDE (activated_node_id, " +
 		"stakeholders_ref)",
 	"exercised": "USING btree (choice)",

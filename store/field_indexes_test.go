@@ -159,7 +159,7 @@ func TestIndexesOfTemplatesAndChoices(t *testing.T) {
 	d.append(l, 0, owned(1, "alice", "1"), lived(2, 1, "bob"), lived(2_000_000, 2, "carol"))
 	settle := assets
 	settle.Choice = "Settle"
-	list := []FieldIndexWanted{{Subject: assets}, {Subject: assets, Of: OfKeys}, {Subject: assets, Of: OfHoldings}, {Subject: settle}, {Subject: settle, Path: "actor", Type: "text", Anyway: true,
+	list := []FieldIndexWanted{{Subject: assets}, {Subject: assets, Of: OfKeys}, {Subject: settle}, {Subject: settle, Path: "actor", Type: "text", Anyway: true,
 		Expression: func(column string) string { return column + " ->> 'actor'" }}}
 	for _, wanted := range list {
 		index, changed, err := s.CreateFieldIndex(t.Context(), wanted)

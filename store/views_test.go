@@ -126,9 +126,9 @@ func TestEventsAreFoundByContract(t *testing.T) {
 	}
 }
 
-// What has ended is looked up for each update that is asked for: reading all of it would take the longer the more there
-// is.
-func TestMovementsOfAPartyReadWhatEndedInTheirUpdatesOnly(t *testing.T) {
+// Where a party's holdings begin and end is found without reading what moved for others: that would take the longer the
+// more there is.
+func TestMovementsOfAPartyReadItsUpdatesOnly(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	d := newDatabase(t)
@@ -137,7 +137,7 @@ func TestMovementsOfAPartyReadWhatEndedInTheirUpdatesOnly(t *testing.T) {
 	d.Exec("CREATE TABLE indexer.lifetimes_first PARTITION OF indexer.lifetimes FOR VALUES FROM (0) TO (20001)")
 	d.Exec("INSERT INTO indexer.positions (position_id, owner, admin_signed) VALUES (md5('alice')::uuid, 'alice', true), (md5('bob')::uuid, 'bob', true)")
 	d.Exec(`INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, activated_node_id, reassignment_counter, synchronizer_ref, template_ref, contract_id, position_id)
-		SELECT CASE n WHEN 1 THEN 15000 ELSE n % 9000 + 1 END, 1, n, 0, 1, 1, 'c' || n, md5('bob')::uuid FROM generate_series(1, 50000) n`)
+		SELECT CASE n WHEN 1 THEN 15000 ELSE n % 9000 + 1 END, 1, n, 0, 1, 1, 'c' || n, md5(CASE n WHEN 1 THEN 'alice' ELSE 'bob' END)::uuid FROM generate_series(1, 50000) n`)
 	d.Write("UPDATE indexer.checkpoints SET ledger_offset = 20000")
 	d.Exec("VACUUM ANALYZE indexer.updates, indexer.lifetimes, indexer.positions")
 	d.Exec("SELECT pg_stat_force_next_flush()") // else what it read may count below: PostgreSQL reports at most once a second
@@ -145,8 +145,10 @@ func TestMovementsOfAPartyReadWhatEndedInTheirUpdatesOnly(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(t.Context()) }()
 	var moved, read int64
-	require.NoError(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM ledger.token_events_of('alice') WHERE ledger_offset > 10000").Scan(&moved))
+	require.NoError(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM ledger.token_events_of('alice')").Scan(&moved))
 	require.Zero(t, moved)
-	require.NoError(t, tx.QueryRow(t.Context(), "SELECT sum(idx_tup_fetch + seq_tup_read) FROM pg_stat_xact_user_tables WHERE relname LIKE 'lifetimes%'").Scan(&read))
-	require.EqualValues(t, 1, read, "lifetimes that were read")
+	require.NoError(t, tx.QueryRow(t.Context(), `SELECT sum(seq_tup_read + coalesce((SELECT sum(pg_stat_get_xact_tuples_returned(i.indexrelid)) FROM pg_index i WHERE i.indrelid = s.relid), 0))
+		FROM pg_stat_xact_user_tables s WHERE relname ~ '^(lifetimes|updates)'`).Scan(&read))
+	require.LessOrEqual(t, read, int64(10), "rows of lifetimes and updates that were read")
+	require.Positive(t, read)
 }

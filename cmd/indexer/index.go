@@ -15,7 +15,7 @@ import (
 )
 
 type indexCommand struct {
-	Create indexCreate `cmd:"" help:"Make an index of a field of a template's payload, an interface's view or a choice's argument, or of a template's past or its keys, of past holdings, or a choice's exercises."`
+	Create indexCreate `cmd:"" help:"Make an index of a field of a template's payload, an interface's view or a choice's argument, or of a template's past or its keys, or a choice's exercises."`
 	List   indexList   `cmd:"" help:"List the indexes that were made, and their size."`
 	Drop   indexDrop   `cmd:"" help:"Drop an index."`
 }
@@ -52,9 +52,6 @@ func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.O
 		serves = "conditions with = and IN"
 	case r.FieldIndex.Of == store.OfKeys:
 		serves = "ledger.created_with_key"
-	case r.FieldIndex.Of == store.OfHoldings:
-		serves = "conditions on the owner in ledger.holdings_at, ledger.holding_totals_at and ledger.holding_lifetimes, " +
-			"ledger.balance_at and ledger.party_statement"
 	case of == exercises:
 		serves = "conditions on the choice"
 	case of == lifetimes:
@@ -67,8 +64,7 @@ func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.O
 	return nil
 }
 
-const lifetimes, exercises, keys, pastHoldings = "lifetimes by template", "exercises by choice", "contract keys",
-	"past holdings by owner"
+const lifetimes, exercises, keys = "lifetimes by template", "exercises by choice", "contract keys"
 
 // indexedOf says what an index is of.
 func indexedOf(r app.IndexReport) string {
@@ -77,8 +73,6 @@ func indexedOf(r app.IndexReport) string {
 		return r.Path
 	case r.FieldIndex.Of == store.OfKeys:
 		return keys
-	case r.FieldIndex.Of == store.OfHoldings:
-		return pastHoldings
 	case len(r.Subjects) > 0 && r.Subjects[0].Choice != "":
 		return exercises
 	}

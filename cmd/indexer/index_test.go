@@ -43,14 +43,11 @@ func TestIndex(t *testing.T) {
 	require.Regexp(t, `^made index exercised_field_\S+ of exercises by choice of choice Account_Statement of bank:Bank.Account:Account: .*\nit serves conditions on the choice\n$`, stdout)
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "Account", "--key")
 	require.Regexp(t, `^made index created_field_key_\S+ of contract keys of template bank:Bank.Account:Account: .*\nit serves ledger.created_with_key\n$`, stdout)
-	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "bank:Bank.Cash:Holding", "--holdings")
-	require.Regexp(t, `^made index lifetimes_field_holdings_\S+ of past holdings by owner of template bank:Bank.Cash:Holding: .*\nit serves conditions on the owner in ledger.holdings_at`, stdout)
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "list")
 	require.Regexp(t, `(?m)^owner \(text\) +[0-9]+ kB +complete +template bank:Bank.Account:Account$`, stdout)
 	require.Regexp(t, `(?m)^lifetimes by template +[0-9]+ kB +complete +template bank:Bank.Account:Account$`, stdout)
 	require.Regexp(t, `(?m)^contract keys +[0-9]+ kB +complete +template bank:Bank.Account:Account$`, stdout)
-	require.Regexp(t, `(?m)^past holdings by owner +[0-9]+ kB +complete +template bank:Bank.Cash:Holding$`, stdout)
-	require.Equal(t, 7, strings.Count(stdout, "\n"))
+	require.Equal(t, 6, strings.Count(stdout, "\n"))
 
 	for says, args := range map[string][]string{
 		"there is no template or interface \"Nothing\"": {"create", "Nothing", "owner"}, "there is no such field; there are owner": {"create", "bank:Bank.Account:Account", "ownr"},
@@ -58,7 +55,6 @@ func TestIndex(t *testing.T) {
 		"name a template or an interface": {"create", "", "owner"}, "among the indexes: there is no template": {"drop", "registry:Registry.Entry:Entry", "owner"},
 		"it has no index; there are limit, owner": {"drop", "Account", "contacts"}, "has no choice \"Settle\"; it has: ": {"create", "Account", "--choice=Settle"},
 		"name no field and no choice with it": {"create", "Account", "owner", "--key"}, "is no template: only contracts have keys": {"create", "bank-api:Bank.Api.HoldingV1:Holding", "--key"},
-		"name no field, no choice and no --key with it":       {"create", "Account", "--holdings", "--key"},
 		"there is no such field; there are actor, amount, at": {"create", "Account", "owner", "--choice=Account_Statement"},
 	} {
 		_, stderr := printed(t, config.ExitUsage, environ, append([]string{"index"}, args...)...)
@@ -68,8 +64,6 @@ func TestIndex(t *testing.T) {
 	require.Regexp(t, "^dropped index exercised_field_", stdout)
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "drop", "Account", "--key")
 	require.Regexp(t, "^dropped index created_field_key_", stdout)
-	stdout, _ = printed(t, config.ExitDone, environ, "index", "drop", "bank:Bank.Cash:Holding", "--holdings")
-	require.Regexp(t, "^dropped index lifetimes_field_holdings_", stdout)
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "drop", "Account", "owner")
 	require.Regexp(t, "^dropped index created_field_owner_", stdout)
 	p.signal(syscall.SIGTERM)

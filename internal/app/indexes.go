@@ -23,7 +23,6 @@ type Index struct {
 	Path     string `arg:"" optional:"" help:"Field, with dots into records and behind constructors: owner, amount.initialAmount; or the column's name in a typed view. Without it the index is of lifetimes by template, or with --choice of exercises by choice."`
 	Choice   string `env:"-" placeholder:"NAME" help:"A choice of the template or interface: the field is one of its argument."`
 	Key      bool   `env:"-" help:"The index is of contract keys."`
-	Holdings bool   `env:"-" help:"The index is of past holdings by who held what: of all of them, whichever template is named."`
 	Anyway   bool   `kong:"-"` // also where many values are the same
 	Infer    bool   `kong:"-"` // also of those whose types no package says, from the values that are stored
 }
@@ -38,8 +37,8 @@ type IndexReport struct {
 }
 
 // CreateIndex makes an index of a field in all payloads, interface views or choice arguments, of all lifetimes by
-// template, of all exercises by choice, of all creations by contract key, or of all past holdings, or finishes one that
-// was cut off. Indexing continues meanwhile. Names that are wrong are a *config.UsageError.
+// template, of all exercises by choice, or of all creations by contract key, or finishes one that was cut off. Indexing
+// continues meanwhile. Names that are wrong are a *config.UsageError.
 func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexReport, error) {
 	w, err := openTypes(ctx, Views{ViewsSchema: ViewsSchema{Database: cfg.Database}, Infer: cfg.Infer}, logger)
 	if err != nil {
@@ -247,11 +246,8 @@ func subjectOf(s store.FieldSubject) *typed.Subject {
 
 // of is what the index is of beside fields, lifetimes and exercises.
 func (i Index) of() store.IndexOf {
-	switch {
-	case i.Key:
+	if i.Key {
 		return store.OfKeys
-	case i.Holdings:
-		return store.OfHoldings
 	}
 	return ""
 }
@@ -263,8 +259,6 @@ func (i Index) Validate() error {
 		return errors.New("name a template or an interface")
 	case i.Key && (i.Path != "" || i.Choice != ""):
 		return errors.New("--key is of the contract keys of a template: name no field and no choice with it")
-	case i.Holdings && (i.Path != "" || i.Choice != "" || i.Key):
-		return errors.New("--holdings is of who held what: name no field, no choice and no --key with it")
 	}
 	return nil
 }

@@ -200,7 +200,7 @@ func (c *setupCopy) index(ctx context.Context, index store.FieldIndex, of store.
 	c.types.cfg.Infer = true
 	made, err := c.types.createIndex(ctx, Index{
 		Template: of.Package + ":" + of.Module + ":" + of.Entity, Path: index.Path,
-		Choice: of.Choice, Key: index.Of == store.OfKeys, Holdings: index.Of == store.OfHoldings, Anyway: true,
+		Choice: of.Choice, Key: index.Of == store.OfKeys, Anyway: true,
 	})
 	if err == nil && made.Type != index.Type {
 		err = fmt.Errorf("it was made for %s, and not for %s: that is the field's type there", made.Type, index.Type)

@@ -55,7 +55,7 @@ func (h *harness) reportAsked(ctx context.Context, list []*answered) error {
 	h.reportBounds(list)
 	h.add(section{title: "Questions in SQL: times", table: table, notes: []string{
 		"Ours is what docs/sql.md and docs/types.md say, with the indexes that are made on demand for such questions: of " +
-			"two fields and of an argument, of contract keys, of past holdings, of lifetimes by template, and of exercises by " +
+			"two fields and of an argument, of contract keys, of lifetimes by template, and of exercises by " +
 			"choice, as PQS has contracts by template and exercises by choice. The fastest is the best that we know over the " +
 			"tables beneath, or over a prototype of another table or index; PQS is the same question in the layout of the " +
 			"Participant Query Store, in the same database. The run compares all answers. A prepared statement was planned " +

@@ -173,7 +173,6 @@ func (h *harness) prepareToAsk(ctx context.Context) error {
 		{"index", "create", "bank:Bank.Account:Account", "limit"},
 		{"index", "create", "bank:Bank.Account:Account"}, // of lifetimes
 		{"index", "create", "registry:Registry.Entry:Entry", "--key"},
-		{"index", "create", "bank:Bank.Cash:Holding", "--holdings"},
 		{"index", "create", "bank:Bank.Cash:Holding", "--choice=Holding_Split"}, // of exercises
 		{"index", "create", "bank:Bank.Cash:Holding", "actor", "--choice=Holding_Split", "--anyway"},
 	} {

@@ -92,7 +92,7 @@ var all = []Table{
 	{Name: "positions", Family: Projections, Seen: ofMyPosition, Key: key("position_id"),
 		Follows: "held_positions", Unknown: "s.position_id = position_of(s.owner, s.instrument, s.instrument_admin, " +
 			"s.admin_signed)"},
-	{Name: "position_stakeholders", Family: Projections, Key: key("position_id", "stakeholders_ref"),
+	{Name: "position_stakeholders", Family: Projections, Seen: ofMyPosition, Key: key("position_id", "stakeholders_ref"),
 		Follows: "held_stakeholders", Unknown: "EXISTS (SELECT FROM positions p WHERE p.position_id = s.position_id)"},
 	{Name: "active_contracts", Family: Projections, Seen: seenByList("stakeholders_ref"), Key: key("activated_offset",
 		"activated_node_id"), Place: "activated_offset", Reset: Remove,
