@@ -336,51 +336,50 @@ WHERE btint8cmp(u.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 -- acs_delta of false, and is found by the lists of stakeholders that holdings of the party have. And an end is none of
 -- an activation if the contract has departed, or is active elsewhere because reassignments are not read; nor does a
 -- role that is limited to parties see the activations of contracts that others hold. There all updates are looked at
--- that the party sees.
+-- that the party sees. Joins, and no arrays: PostgreSQL (seen with 15) keeps the array of the party before where several are
+-- asked for in one query.
 
 CREATE FUNCTION ends_are_kept() RETURNS boolean LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER
 SET search_path FROM CURRENT AS $$
 BEGIN
     RETURN NOT EXISTS (SELECT FROM departures)
-        AND NOT EXISTS (SELECT FROM scopes s WHERE s.definition -> 'reassignments' = 'false');
+        AND NOT EXISTS (SELECT FROM scopes s WHERE s.definition -> 'reassignments' = 'false')
+        AND NOT EXISTS (SELECT FROM created c WHERE c.acs_delta = false AND c.stakeholders_ref IS NULL);
 END
 $$;
-COMMENT ON FUNCTION ends_are_kept() IS 'Whether each end of a contract that was active is the end of an activation of it.';
+COMMENT ON FUNCTION ends_are_kept() IS 'Whether each end of a contract that was active is the end of an activation of it, and the stakeholders of all others are known.';
 
--- The last branch is rarely read. CASE has the planner expect few rows of it: else it would prepare for many. Conditions
--- on the offset reach all branches.
+-- The last branch is rarely read: CASE has the planner expect few rows of it. Conditions on the offset reach all branches.
 CREATE FUNCTION holding_offsets(party text) RETURNS TABLE (ledger_offset bigint) LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
-WITH mine AS MATERIALIZED (
-    SELECT p.position_id FROM positions p WHERE p.owner = holding_offsets.party
-), lists AS MATERIALIZED (
-    SELECT s.stakeholders_ref FROM mine m JOIN position_stakeholders s ON s.position_id = m.position_id
-), seen AS MATERIALIZED (
-    SELECT l.party_list_ref FROM party_lists l WHERE holding_offsets.party = ANY (l.parties)
-)
-SELECT a.activated_offset FROM active_contracts a WHERE a.position_id = ANY (ARRAY(SELECT m.position_id FROM mine m))
+SELECT a.activated_offset FROM positions p JOIN active_contracts a ON a.position_id = p.position_id
+WHERE p.owner = holding_offsets.party
 UNION
-SELECT l.activated_offset FROM lifetimes l WHERE l.position_id = ANY (ARRAY(SELECT m.position_id FROM mine m))
+SELECT l.activated_offset FROM positions p JOIN lifetimes l ON l.position_id = p.position_id
+WHERE p.owner = holding_offsets.party
 UNION
-SELECT l.deactivated_offset FROM lifetimes l WHERE l.position_id = ANY (ARRAY(SELECT m.position_id FROM mine m))
+SELECT l.deactivated_offset FROM positions p JOIN lifetimes l ON l.position_id = p.position_id
+WHERE p.owner = holding_offsets.party
 UNION
 SELECT c.ledger_offset FROM created c
-WHERE c.acs_delta = false
-  AND (c.stakeholders_ref IS NULL OR c.stakeholders_ref = ANY (ARRAY(SELECT s.stakeholders_ref FROM lists s)))
+WHERE c.acs_delta = false AND c.stakeholders_ref IN (
+    SELECT s.stakeholders_ref FROM positions p JOIN position_stakeholders s ON s.position_id = p.position_id
+    WHERE p.owner = holding_offsets.party)
 UNION
 SELECT a.ledger_offset FROM created c JOIN archived a ON a.contract_id = c.contract_id
-WHERE c.acs_delta = false
-  AND (c.stakeholders_ref IS NULL OR c.stakeholders_ref = ANY (ARRAY(SELECT s.stakeholders_ref FROM lists s)))
+WHERE c.acs_delta = false AND c.stakeholders_ref IN (
+    SELECT s.stakeholders_ref FROM positions p JOIN position_stakeholders s ON s.position_id = p.position_id
+    WHERE p.owner = holding_offsets.party)
 UNION
 SELECT e.ledger_offset FROM created c JOIN exercised e ON e.contract_id = c.contract_id AND e.consuming
-WHERE c.acs_delta = false
-  AND (c.stakeholders_ref IS NULL OR c.stakeholders_ref = ANY (ARRAY(SELECT s.stakeholders_ref FROM lists s)))
+WHERE c.acs_delta = false AND c.stakeholders_ref IN (
+    SELECT s.stakeholders_ref FROM positions p JOIN position_stakeholders s ON s.position_id = p.position_id
+    WHERE p.owner = holding_offsets.party)
 UNION
 SELECT u.ledger_offset FROM updates u
 WHERE (SELECT count(*) FROM unlimited WHERE ends_are_kept()) = 0
-  AND CASE WHEN u.seen_by_ref IN (SELECT s.party_list_ref FROM seen s)
-            OR u.seen_also_by_ref IN (SELECT s.party_list_ref FROM seen s)
-            OR u.seen_by_others_ref IN (SELECT s.party_list_ref FROM seen s) THEN 1 END = 1;
+  AND CASE WHEN (SELECT bool_or(holding_offsets.party = ANY (l.parties)) FROM party_lists l
+                 WHERE l.party_list_ref IN (u.seen_by_ref, u.seen_also_by_ref, u.seen_by_others_ref)) THEN 1 END = 1;
 END;
 COMMENT ON FUNCTION holding_offsets(text) IS 'The offsets of all updates that make or end a holding of a party, and of others. Where it has to be looked for, those that the party sees.';
 

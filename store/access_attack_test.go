@@ -407,7 +407,7 @@ func TestEveryRelationIsDecidedOn(t *testing.T) {
 		"a view without security_invoker shows all that its owner sees")
 	// With their owner's rights run functions of which each was looked at.
 	require.Equal(t, []string{
-		"indexer.receivers_of", "ledger.latest_offset", "ledger.oldest_offset", "ledger.state_floor", "ledger.verified_offset", "ledger.verified_seq",
+		"indexer.ends_are_kept", "indexer.receivers_of", "ledger.latest_offset", "ledger.oldest_offset", "ledger.state_floor", "ledger.verified_offset", "ledger.verified_seq",
 		"pqs.__contract_type", "pqs.__interface_package", "pqs.__state_offset", "pqs.validate_offset_exists",
 	}, storetest.Sorted(d.Rows(`SELECT n.nspname || '.' || p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
 		WHERE p.prosecdef AND n.nspname IN ('indexer', 'ledger', 'pqs')`)))
