@@ -334,15 +334,17 @@ WHERE btint8cmp(u.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 -- Each event that makes or ends a party's holding makes or ends an activation of it, but for two kinds. A contract that
 -- the participant only witnessed, or that began and ended in one transaction, is never active: its creation has an
 -- acs_delta of false, and is found by the lists of stakeholders that holdings of the party have. And an end is none of
--- an activation if the contract has departed, or is active elsewhere because reassignments are not read; nor does a
--- role that is limited to parties see the activations of contracts that others hold. There all updates are looked at
--- that the party sees. Joins, and no arrays: PostgreSQL (seen with 15) keeps the array of the party before where several are
--- asked for in one query.
+-- an activation if the contract has departed, or was active elsewhere, where that is not known: reassignments are not
+-- read, or the active contracts were not known at the beginning. Nor does a role that is limited to parties see the
+-- activations of contracts that others hold. There all updates are looked at that the party sees, or all.
+-- Joins, and no arrays: PostgreSQL (seen with 15) keeps the array of the party before where several are asked for in
+-- one query.
 
 CREATE FUNCTION ends_are_kept() RETURNS boolean LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER
 SET search_path FROM CURRENT AS $$
 BEGIN
-    RETURN NOT EXISTS (SELECT FROM departures)
+    RETURN ledger.state_floor() IS NOT NULL
+        AND NOT EXISTS (SELECT FROM departures)
         AND NOT EXISTS (SELECT FROM scopes s WHERE s.definition -> 'reassignments' = 'false')
         AND NOT EXISTS (SELECT FROM created c WHERE c.acs_delta = false AND c.stakeholders_ref IS NULL);
 END
@@ -378,10 +380,11 @@ WHERE c.acs_delta = false AND c.stakeholders_ref IN (
 UNION
 SELECT u.ledger_offset FROM updates u
 WHERE (SELECT count(*) FROM unlimited WHERE ends_are_kept()) = 0
-  AND CASE WHEN (SELECT bool_or(holding_offsets.party = ANY (l.parties)) FROM party_lists l
-                 WHERE l.party_list_ref IN (u.seen_by_ref, u.seen_also_by_ref, u.seen_by_others_ref)) THEN 1 END = 1;
+  AND CASE WHEN (SELECT ledger.state_floor()) IS NULL
+            OR (SELECT bool_or(holding_offsets.party = ANY (l.parties)) FROM party_lists l
+                WHERE l.party_list_ref IN (u.seen_by_ref, u.seen_also_by_ref, u.seen_by_others_ref)) THEN 1 END = 1;
 END;
-COMMENT ON FUNCTION holding_offsets(text) IS 'The offsets of all updates that make or end a holding of a party, and of others. Where it has to be looked for, those that the party sees.';
+COMMENT ON FUNCTION holding_offsets(text) IS 'The offsets of all updates that make or end a holding of a party, and of some others.';
 
 CREATE FUNCTION ledger.token_events_of(party text) RETURNS SETOF ledger.token_events LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -654,7 +657,7 @@ COMMENT ON COLUMN ledger.pending_instructions.ended_offset IS 'Offset at which i
 COMMENT ON COLUMN ledger.pending_instructions.ended_node_id IS 'Node of the event that archived it.';
 COMMENT ON COLUMN ledger.pending_instructions.ended_at IS 'Record time of the update at ended_offset. Costs a look-up per row.';
 
-COMMENT ON FUNCTION ledger.token_events_of(text) IS 'The rows of ledger.token_events of one party. Only updates that make or end a holding of the party are looked at, found by an index. A role that is limited to parties looks at all updates that it and the party see, and so does everybody after a change of the scope that took something away, or without --reassignments: there the party has to be a stakeholder of the holdings that it owns, and a range of ledger_offset helps.';
+COMMENT ON FUNCTION ledger.token_events_of(text) IS 'The rows of ledger.token_events of one party. Only updates that make or end a holding of the party are looked at, found by an index. A role that is limited to parties looks at all updates that it and the party see, and so does everybody after a change of the scope that took something away, without --reassignments, or where ledger.state_floor() is NULL: there the party has to be a stakeholder of the holdings that it owns, and a range of ledger_offset helps.';
 COMMENT ON FUNCTION ledger.balance_at_offset(text, text, bigint, text) IS 'What a party holds of an instrument after the update at an offset: the sum of ledger.holdings_at, of holdings that the administrator signed. 0: nothing, of a party that held it at some time, be it before what was pruned: what is active at ledger.state_floor() stays. NULL: no holding of the party''s was ever stored, so perhaps a name is misspelt; or an amount among them can''t be read (ledger.holdings_at has it, with unread_amount); or the participant did not host the party at the offset, nor the administrator (see ledger.hosted_parties). An error where the party holds several instruments with this id and none of their administrators is named, and where the active contracts are not known at the offset.';
 COMMENT ON FUNCTION ledger.balance_at(text, text, timestamptz, text) IS 'ledger.balance_at_offset at ledger.offset_at of a time.';
 COMMENT ON FUNCTION ledger.party_statement(text, bigint, bigint) IS 'A party''s movements after one offset up to another, as ledger.token_events has them, of holdings that the administrator signed. amount has the sign of what it does to the party''s holdings, and is transferred (got less sent) + minted - burned (fees) + unexplained. balance is what the party holds of the instrument after it: what it held at the first offset, and all amounts since; NULL once one of these can''t be read. A contract that is archived before it is unassigned elsewhere counts until it is archived; ledger.holdings has it until it is unassigned. It is NULL too where the participant did not host the party at the first offset or at the movement''s, nor the administrator (see ledger.hosted_parties): the movements of such a party are those that others saw, also of holdings that they merely witnessed. For a role that is limited to other parties it is so of all parties but its own. An error where the active contracts are not known at both offsets.';
