@@ -7,7 +7,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Snapshot is the loop that seeds a database with the contracts that are active at an offset. It is used once.
+// Snapshot is the loop that reads the contracts that are active at an offset: into an empty database, or for a resync.
+// It is used once.
 type Snapshot struct {
 	Source        SnapshotSource
 	Sink          SnapshotSink
@@ -15,6 +16,7 @@ type Snapshot struct {
 	ParticipantID string // recorded; empty if the server does not report it
 	// or the last one before at which there is a snapshot; nil: that of an unfinished one, else the ledger's end
 	At      *ledger.Offset
+	Resync  bool // At is the watermark, and there is no other offset to choose
 	Restart bool // drop an unfinished snapshot first
 	Logger  *slog.Logger
 	// Wrote, if set, is called after each commit with the number of stored entries.
@@ -105,11 +107,20 @@ func (s *Snapshot) chooseOffset(ctx context.Context) (ledger.Offset, error) {
 			return latest.At, nil
 		}
 	}
-	at, err := chooseOffset(ctx, s.Source, s.At, cures{
+	do := cures{
 		noEnd:  "give the offset with --at-offset",
 		above:  "give --at-offset an offset up to the ledger's end, or leave it out to take the end",
 		pruned: "give --at-offset an offset from the pruned one on, or leave it out to take the ledger's end",
-	})
+	}
+	if s.Resync {
+		do = cures{
+			above: "the participant does not show what is active at the watermark: wait until it has caught up, or, if it was " +
+				"restored from an older backup, run `indexer reanchor` first",
+			pruned: "it does not show any more what was active at the watermark: let `indexer run` read on with the flags as " +
+				"they were first; where it can't, seed a new database in the new scope with `backfill`",
+		}
+	}
+	at, err := chooseOffset(ctx, s.Source, s.At, do)
 	if err != nil {
 		return 0, err
 	}

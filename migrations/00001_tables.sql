@@ -446,8 +446,13 @@ CREATE TABLE carried_created (
     entry_extra          jsonb,
     stakeholders_ref     integer,
     exact                jsonb,
+    served_offset        bigint,
+    served_node_id       integer,
     PRIMARY KEY (ledger_offset, node_id, snapshot_offset)
 );
+CREATE INDEX carried_created_served ON carried_created (served_offset, served_node_id) WHERE served_offset IS NOT NULL;
+COMMENT ON COLUMN carried_created.served_offset IS 'Where a resync took the contract in, ledger_offset and node_id are the place where it begins here, and this is where the participant shows its creation event. NULL: that is ledger_offset.';
+COMMENT ON COLUMN carried_created.served_node_id IS 'The node there.';
 CREATE INDEX carried_created_exact ON carried_created (ledger_offset) WHERE exact IS NOT NULL;
 CREATE INDEX carried_created_contract_id ON carried_created USING hash (contract_id);
 -- Whether anything has moved is asked often, and mostly nothing has.
@@ -562,3 +567,43 @@ CREATE INDEX lifetimes_position ON lifetimes (position_id, deactivated_offset) I
 CREATE INDEX lifetimes_moved ON lifetimes (deactivated_offset) INCLUDE (activated_offset, activated_node_id, contract_id)
     WHERE position_id IS NOT NULL AND reassignment_counter > 0;
 COMMENT ON TABLE lifetimes IS 'One row per lifetime that has ended. Active at offset N are the rows of active_contracts with activated_offset <= N, and those of lifetimes with activated_offset <= N < deactivated_offset.';
+
+-- Resyncs: the active contracts that a participant shows at the watermark are taken in --------------------------------
+--
+-- What begins there is a carried row at the offset of the resync, what ends there a departure. Their nodes lie above those of all events.
+-- Until the last page is read all waits in tables of its own: no reader sees a part of it.
+
+CREATE TABLE resyncs (
+    ledger_offset bigint  NOT NULL,
+    node_id       integer NOT NULL,
+    scope         text    NOT NULL,
+    token_kind    text    NOT NULL DEFAULT '',
+    token         text    NOT NULL DEFAULT '',
+    entries       bigint  NOT NULL DEFAULT 0,
+    started_at    timestamptz NOT NULL DEFAULT now(),
+    finished_at   timestamptz,
+    PRIMARY KEY (ledger_offset, node_id)
+);
+CREATE UNIQUE INDEX resyncs_one_unfinished ON resyncs ((finished_at IS NULL)) WHERE finished_at IS NULL;
+COMMENT ON TABLE resyncs IS 'The resyncs: where, in which scope, and the node of the first row. token: where the next page of an unfinished one starts.';
+
+CREATE TABLE departures (
+    ledger_offset    bigint  NOT NULL,
+    node_id          integer NOT NULL,
+    synchronizer_ref integer NOT NULL,
+    contract_id      text    NOT NULL,
+    reason           text    NOT NULL CHECK (reason IN ('scope changed', 'not shown')),
+    PRIMARY KEY (ledger_offset, node_id)
+);
+CREATE INDEX departures_contract_id ON departures USING hash (contract_id);
+COMMENT ON TABLE departures IS 'Where contracts that were active here end without an event, because the participant does not show them: synchronizer_ref as in active_contracts.';
+
+CREATE TABLE resync_created (LIKE carried_created);
+COMMENT ON TABLE resync_created IS 'What an unfinished resync has found that is not active here, as it will be carried.';
+CREATE TABLE resync_interface_views (LIKE carried_interface_views);
+COMMENT ON TABLE resync_interface_views IS 'The interface views of resync_created.';
+CREATE TABLE resync_shown (
+    contract_id      text    NOT NULL,
+    synchronizer_ref integer NOT NULL
+);
+COMMENT ON TABLE resync_shown IS 'What an unfinished resync has found that is active here.';

@@ -68,11 +68,11 @@ FROM (
     FROM carried_created x
 ) c;
 
--- Where contracts that have moved were created: at the creation event, or at the first activation in a snapshot.
+-- Where contracts that have moved, or were taken in by a resync, were created: at the creation event, or at the first activation in a snapshot.
 CREATE VIEW first_creations AS
 SELECT c.contract_id, c.ledger_offset FROM created c WHERE c.origin = 'transaction'
 UNION ALL
-SELECT c.contract_id, c.ledger_offset FROM carried_created c
+SELECT c.contract_id, coalesce(c.served_offset, c.ledger_offset) FROM carried_created c
 WHERE c.reassignment_counter = 0
 UNION ALL
 SELECT r.contract_id, r.created_offset FROM carried_reassignments r
@@ -192,7 +192,7 @@ SELECT a.contract_id, s.synchronizer_id, t.template_id, t.package_id, t.package_
        (SELECT c.observers FROM creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS observers,
        (SELECT c.witness_parties FROM creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS witness_parties,
        (SELECT c.created_at FROM creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS created_at,
-       CASE WHEN a.reassignment_counter = 0 THEN a.activated_offset
+       CASE WHEN a.reassignment_counter = 0 AND a.activated_node_id < 1073741824 THEN a.activated_offset
             ELSE (SELECT c.ledger_offset FROM first_creations c WHERE c.contract_id = a.contract_id LIMIT 1) END AS created_offset,
        a.activated_offset, a.activated_node_id, a.reassignment_counter
 FROM active_contracts a

@@ -273,9 +273,7 @@ CREATE TABLE tasks (
 );
 COMMENT ON TABLE tasks IS 'When each stream and background task last succeeded, and when and why it last failed.';
 
--- What leaves the scope ------------------------------------------------------------------------------------------
--- A scope that was changed to one that shows less ends, at that offset, what only the one before showed: its events are not read any more.
--- This follows from the coverage and the creations, so nothing of it is stored.
+-- Scopes, and what is active --------------------------------------------------------------------------------------
 
 CREATE FUNCTION scope_shows(scope jsonb, other jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (scope -> 'parties' = '[]' OR other -> 'parties' <> '[]' AND scope -> 'parties' @> (other -> 'parties'))
@@ -283,28 +281,6 @@ RETURN (scope -> 'parties' = '[]' OR other -> 'parties' <> '[]' AND scope -> 'pa
     AND scope -> 'interfaces' @> (other -> 'interfaces')
     AND scope - '{parties,templates,interfaces}'::text[] = other - '{parties,templates,interfaces}'::text[];
 COMMENT ON FUNCTION scope_shows(jsonb, jsonb) IS 'Whether a scope shows all that another one shows, in the same form. Empty parties and templates are all. Scope.Lacks in Go says the same.';
-
-CREATE FUNCTION scope_has(scope jsonb, template_ref integer, stakeholders_ref integer, created_at bigint, created_node integer) RETURNS boolean
-LANGUAGE sql STABLE PARALLEL SAFE
-RETURN (scope -> 'parties' = '[]' OR scope_has.stakeholders_ref IS NULL
-        OR EXISTS (SELECT FROM party_lists p WHERE p.party_list_ref = scope_has.stakeholders_ref AND scope -> 'parties' ?| p.parties))
-    AND (scope -> 'templates' = '[]'
-        OR EXISTS (
-            SELECT FROM templates t
-            WHERE t.template_ref = scope_has.template_ref
-              AND scope -> 'templates' ?| ARRAY[t.template_id, '#' || t.package_name || ':' || t.module_name || ':' || t.entity_name])
-        OR scope -> 'interfaces' <> '[]' AND EXISTS (
-            SELECT FROM (
-                SELECT v.ledger_offset, v.node_id, v.interface_id FROM interface_views v
-                UNION ALL
-                SELECT v.ledger_offset, v.node_id, v.interface_id FROM carried_interface_views v
-            ) v
-            CROSS JOIN jsonb_array_elements_text(scope -> 'interfaces') a (asked)
-            LEFT JOIN packages k ON k.package_id = split_part(v.interface_id, ':', 1) AND k.package_name <> ''
-            WHERE v.ledger_offset = created_at AND v.node_id = created_node
-              AND substr(a.asked, strpos(a.asked, ':')) = substr(v.interface_id, strpos(v.interface_id, ':'))
-              AND split_part(a.asked, ':', 1) IN (split_part(v.interface_id, ':', 1), '#' || coalesce(k.package_name, substr(split_part(a.asked, ':', 1), 2)))));
-COMMENT ON FUNCTION scope_has(jsonb, integer, integer, bigint, integer) IS 'Whether a scope shows the contract of a creation event. A contract whose stakeholders were not served counts as shown. An interface whose package has no known name is recognized by module and entity.';
 
 CREATE VIEW covered_scopes AS
 SELECT c.stream, c.scope, c.from_exclusive, c.to_inclusive, s.definition,
@@ -319,31 +295,6 @@ JOIN floors f ON f.stream = 'updates'
 LEFT JOIN scopes s ON s.scope = c.scope
 LEFT JOIN scopes n ON n.scope = f.changed_to;
 COMMENT ON VIEW covered_scopes IS 'coverage, and the snapshot whose rows are shown (stream snapshot), with their scope. complete: that shows all that the scope in force shows.';
-
-CREATE VIEW scope_ends AS
-SELECT r.ledger_offset, n.definition
-FROM (
-    SELECT c.definition, least(c.to_inclusive, watermark()) AS ledger_offset, lead(c.scope, 1, f.changed_to) OVER (ORDER BY c.from_exclusive) AS next
-    FROM covered_scopes c JOIN floors f ON f.stream = c.stream
-    WHERE c.stream = 'updates' AND f.changed_to IS NOT NULL AND c.from_exclusive >= f.history_floor AND c.from_exclusive < watermark()
-) r
-JOIN scopes n ON n.scope = r.next
-WHERE NOT scope_shows(n.definition, r.definition);
-COMMENT ON VIEW scope_ends IS 'The offsets at which a scope ends that shows more than the next one, with the next one.';
-
-CREATE VIEW departures AS
-SELECT e.ledger_offset, 2147483647 AS node_id, c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref
-FROM scope_ends e
-JOIN created c ON c.ledger_offset <= e.ledger_offset
-WHERE (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE)
-  AND NOT scope_has(e.definition, c.template_ref, c.stakeholders_ref, c.ledger_offset, c.node_id)
-UNION ALL
-SELECT e.ledger_offset, 2147483647, c.contract_id, coalesce(c.synchronizer_ref, 0)
-FROM scope_ends e
-JOIN carried_created c ON c.ledger_offset <= e.ledger_offset
-WHERE c.reassignment_counter IS NOT NULL
-  AND NOT scope_has(e.definition, c.template_ref, c.stakeholders_ref, c.ledger_offset, c.node_id);
-COMMENT ON VIEW departures IS 'Where contracts leave the scope, behind all events of the offset: what is read from there on does not show them. Contracts that had ended before are there too.';
 
 -- Projecting computes both tables event by event. This function computes the same from all events at once, for comparing. It orders the
 -- events of an update by node id, and those with the same node id by kind, as below.

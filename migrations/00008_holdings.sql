@@ -255,30 +255,35 @@ COMMENT ON VIEW holding_events IS 'Holdings as their creation events describe th
 
 -- What projecting reads back: of a range of offsets, or of some contracts. Conditions on either reach the index of each table.
 CREATE VIEW step_events AS
-SELECT e.ledger_offset, e.node_id, e.kind, e.contract_id, e.synchronizer_ref, e.template_ref, e.flag, coalesce((
+SELECT e.ledger_offset, e.node_id, e.kind, e.contract_id, e.synchronizer_ref, e.template_ref, e.flag, coalesce(e.counter, (
     SELECT r.reassignment_counter FROM reassignments r
     WHERE e.kind = 1 AND e.flag AND r.ledger_offset = e.ledger_offset AND r.node_id = e.node_id
 ), 0)::bigint AS counter, h.position_id, coalesce(h.amount::text, '')::text AS amount,
     (h.locked IS NOT NULL)::boolean AS lock_known, (h.locked IS TRUE)::boolean AS locked, h.locked_until::timestamptz AS locked_until, e.stakeholders_ref
 FROM (
     SELECT c.ledger_offset, c.node_id, 1 AS kind, c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.template_ref,
-        c.origin = 'assignment' AS flag, c.stakeholders_ref
+        c.origin = 'assignment' AS flag, c.stakeholders_ref, NULL::bigint AS counter
     FROM created c
     WHERE c.origin = 'assignment' OR c.acs_delta IS NOT FALSE
     UNION ALL
-    SELECT a.ledger_offset, a.node_id, 2, a.contract_id, coalesce(a.synchronizer_ref, 0), 0, true, NULL
+    SELECT c.ledger_offset, c.node_id, 1, c.contract_id, coalesce(c.synchronizer_ref, 0), c.template_ref, false, c.stakeholders_ref,
+        c.reassignment_counter
+    FROM carried_created c
+    WHERE c.served_offset IS NOT NULL
+    UNION ALL
+    SELECT a.ledger_offset, a.node_id, 2, a.contract_id, coalesce(a.synchronizer_ref, 0), 0, true, NULL, NULL
     FROM archived a
     UNION ALL
     SELECT x.ledger_offset, x.node_id, CASE WHEN x.consuming THEN 3 ELSE 4 END, x.contract_id, coalesce(x.synchronizer_ref, 0), 0,
-        x.acs_delta IS NOT FALSE, NULL
+        x.acs_delta IS NOT FALSE, NULL, NULL
     FROM exercised x
     WHERE x.consuming OR x.acs_delta IS NOT FALSE
     UNION ALL
-    SELECT r.ledger_offset, r.node_id, 5, r.contract_id, r.source_ref, 0, false, NULL
+    SELECT r.ledger_offset, r.node_id, 5, r.contract_id, r.source_ref, 0, false, NULL, NULL
     FROM reassignments r
     WHERE r.kind = 'unassigned'
     UNION ALL
-    SELECT d.ledger_offset, d.node_id, 6, d.contract_id, d.synchronizer_ref, 0, false, NULL
+    SELECT d.ledger_offset, d.node_id, 6, d.contract_id, d.synchronizer_ref, 0, false, NULL, NULL
     FROM departures d
 ) e
 LEFT JOIN LATERAL (

@@ -57,7 +57,7 @@ SELECT r.*, k.is_copy, row_digest(r)
 FROM (
     SELECT @floor::bigint AS snapshot_offset,
         (SELECT v.scope FROM coverage v WHERE v.stream = 'updates' AND v.from_exclusive <= @floor AND v.to_inclusive > @floor) AS scope, '' AS token_kind, '' AS token,
-        (SELECT count(*) FROM carried_created c WHERE c.reassignment_counter IS NOT NULL) + (SELECT count(*) FROM carried_reassignments)
+        (SELECT count(*) FROM carried_created c WHERE c.reassignment_counter IS NOT NULL AND c.snapshot_offset = @floor) + (SELECT count(*) FROM carried_reassignments)
             + (SELECT count(*) FROM carried_unknown_elements) AS entries,
         now() AS started_at, now() AS finished_at, true AS pruned,
         (SELECT nullif(count(DISTINCT w.scope) > 1 OR bool_or(w.mixed), false) FROM (

@@ -55,7 +55,7 @@ WHERE f.ledger_offset > $2::bigint AND f.ledger_offset <= $1::bigint
 var carriedReassignmentsAgain = carried{
 	table: "carried_reassignments", again: true,
 	rows: `carried_reassignments f
-WHERE f.snapshot_offset <> $1::bigint AND NOT EXISTS (
+WHERE f.snapshot_offset < $1::bigint AND NOT EXISTS (
     SELECT FROM reassignments o
     WHERE o.contract_id = f.contract_id AND o.reassignment_id = f.reassignment_id AND o.kind <> f.kind AND o.ledger_offset <= $1)`,
 }
@@ -89,7 +89,7 @@ var carriedCreatedAgain = carried{
 		{"workflow_id", `CASE WHEN k.active THEN f.workflow_id ELSE ` + reassignedIn + ` END`},
 		{"reassignment_counter", "CASE WHEN k.active THEN f.reassignment_counter END"},
 	},
-	rows: neededCreations + `JOIN carried_created f ON f.ledger_offset = k.ledger_offset AND f.node_id = k.node_id AND f.snapshot_offset <> $1`,
+	rows: neededCreations + `JOIN carried_created f ON f.ledger_offset = k.ledger_offset AND f.node_id = k.node_id AND f.snapshot_offset < $1`,
 }
 
 var carriedViews = carried{
@@ -101,13 +101,13 @@ JOIN interface_views f ON f.ledger_offset = c.ledger_offset AND f.node_id = c.no
 var carriedViewsAgain = carried{
 	table: "carried_interface_views", again: true,
 	rows: `carried_interface_views f
-WHERE f.snapshot_offset <> $1::bigint AND EXISTS (SELECT FROM carried_created c WHERE c.ledger_offset = f.ledger_offset AND c.node_id = f.node_id)`,
+WHERE f.snapshot_offset < $1::bigint AND EXISTS (SELECT FROM carried_created c WHERE c.ledger_offset = f.ledger_offset AND c.node_id = f.node_id)`,
 }
 
 // Entries of unknown kinds belong to the snapshot as a whole: whether they are active nobody can tell.
 var carriedUnknownAgain = carried{
 	table: "carried_unknown_elements", again: true,
-	rows: "carried_unknown_elements f WHERE f.ledger_offset <> $1::bigint",
+	rows: "carried_unknown_elements f WHERE f.ledger_offset < $1::bigint",
 }
 
 // run goes in an order that matters: reassignments first, then creation events, then what belongs to these.
@@ -162,7 +162,7 @@ func (c *carrying) rows(of carried, arguments ...any) func(context.Context, dbsq
 			strings.Join(values, ", "), of.rows)
 		_, err = db.Exec(ctx, statement, append([]any{floor}, arguments...)...)
 		if err == nil && of.again {
-			_, err = db.Exec(ctx, table.Delete("s."+table.SnapshotOffset+" <> $1"), floor)
+			_, err = db.Exec(ctx, table.Delete("s."+table.SnapshotOffset+" < $1"), floor)
 		}
 		return err
 	}

@@ -303,10 +303,8 @@ func TestPruningBesideAChangeOfTheScope(t *testing.T) {
 	t.Parallel()
 	scope := storetest.Scope
 	scope.Parties = []string{"bob"}
-	d, up := pruneBeside(t, "its scope was changed", func(_ *testDB, up *UpdatesWriter) {
-		changed, err := up.ChangeScope(t.Context(), scope)
-		require.NoError(t, err)
-		require.True(t, changed)
+	d, up := pruneBeside(t, "its scope was changed", func(d *testDB, up *UpdatesWriter) {
+		d.changeScope(up, scope)
 	})
 	ended := []string{"contract-4 9", "contract-5 9", "contract-6 9", "contract-7 9", "contract-8 9", "contract-9 9"}
 	require.Subset(t, d.Rows("SELECT contract_id, deactivated_offset FROM indexer.lifetimes"), ended)

@@ -44,7 +44,7 @@ func (r *ResetReport) count(relation string, rows int64) {
 }
 
 // Reset removes everything of the updates after an offset, and makes the offset the watermark: the database is as if
-// indexing had got no further. All of it is one transaction, which may take long. Dictionaries, packages, the
+// indexing had got no further, and the scope is the one that was in force there. All of it is one transaction, which may take long. Dictionaries, packages, the
 // transaction history of a service, and the answers to look-ups that earlier events wanted stay.
 //
 // Where nothing was indexed, and where the offset is below the history floor or beyond the watermark, the error is a
@@ -72,11 +72,7 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 		if err != nil {
 			return fmt.Errorf("set the watermark: %w", err)
 		}
-		// What was covered there may be of a scope that shows more than the one in force, in which reading continues.
-		if err := l.settleScope(ctx, tx, int64(to)); err != nil {
-			return err
-		}
-		if err := writing.ForgetScopes(ctx, tx); err != nil {
+		if err := l.returnToScope(ctx, tx, to); err != nil {
 			return err
 		}
 		return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(to), int64(end), writing.Reset)
@@ -85,6 +81,21 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 		return ResetReport{}, fmt.Errorf("reset to offset %d: %w", to, err)
 	}
 	return report, nil
+}
+
+// returnToScope puts the scope in force that was in force at an offset, and drops a resync that is not whole.
+func (l *UpdatesWriter) returnToScope(ctx context.Context, tx pgx.Tx, to ledger.Offset) error {
+	if _, err := writing.DropResync(ctx, tx); err != nil {
+		return err
+	}
+	scope, err := l.store.db.Queries.ResyncScope(ctx, tx, int64(to))
+	if err != nil {
+		return fmt.Errorf("read which scope was in force at offset %d: %w", to, err)
+	}
+	if scope == "" { // nothing is stored there
+		return writing.ForgetScopes(ctx, tx)
+	}
+	return writing.PutInForce(ctx, tx, scope)
 }
 
 // CheckReset refuses what Reset refuses.
@@ -139,10 +150,7 @@ func (s *Store) resettable(ctx context.Context, tx pgx.Tx, to ledger.Offset) (*E
 	if err != nil {
 		return nil, err
 	}
-	if err := s.refuseReset(ctx, &extent, to); err != nil {
-		return nil, err
-	}
-	return &extent, s.refuseSnapshotOnlyNow(ctx, tx, &extent, to)
+	return &extent, s.refuseReset(ctx, &extent, to)
 }
 
 func (s *Store) refuseReset(ctx context.Context, extent *Extent, to ledger.Offset) error {

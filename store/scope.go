@@ -5,12 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
-	"ledgerindexer/store/internal/writing"
 )
 
 // Scope returns the scope in force; ok is false where nothing was indexed yet. A scope that this
@@ -45,44 +42,6 @@ func (s *Store) decodeScope(hash string, definition []byte) (scope ledger.Scope,
 		Do:   "use the release that wrote it; if the text is empty, run `indexer verify --repair`",
 		Err:  err,
 	}
-}
-
-// settleScope ends at the watermark what the scope in force does not show, and opens what it shows again.
-func (l *UpdatesWriter) settleScope(ctx context.Context, tx pgx.Tx, watermark int64) error {
-	if _, err := writing.ReturnToScope(ctx, tx, l.term.Partitions, watermark); err != nil {
-		return err
-	}
-	return writing.LeaveScope(ctx, tx, l.term.Partitions, watermark)
-}
-
-// refuseSnapshotOnly refuses to take something away from a snapshot at an offset after which nothing is stored: there
-// is no earlier offset at which it was active.
-func (s *Store) refuseSnapshotOnly(ctx context.Context, tx pgx.Tx, extent *Extent, at ledger.Offset,
-	scope ledger.Scope) error {
-	carried, stored, err := s.carriedScope(ctx, tx)
-	if err != nil || carried == nil || at > extent.HistoryFloor || len(scope.Lacks(stored)) == 0 {
-		return err
-	}
-	read, asked := stored.Differences(scope)
-	return &ledger.Problem{
-		What: fmt.Sprintf("database %s would hold nothing but the snapshot at offset %d, which was read with %s, and a "+
-			"scope with %s lacks something of that",
-			s.Address(), carried.At, read, asked),
-		Do: "let `indexer run` read on with the flags of that scope first, and take something away then; or seed a new " +
-			"database in the smaller scope with `backfill`",
-	}
-}
-
-// refuseSnapshotOnlyNow is refuseSnapshotOnly for the scope in force.
-func (s *Store) refuseSnapshotOnlyNow(ctx context.Context, tx pgx.Tx, extent *Extent, at ledger.Offset) error {
-	if extent.ChangedTo == "" {
-		return nil
-	}
-	now, _, err := s.scopeInForce(ctx, tx)
-	if err != nil {
-		return err
-	}
-	return s.refuseSnapshotOnly(ctx, tx, extent, at, now)
 }
 
 // carriedScope returns the snapshot whose rows are carried, with the scope in which it was read; nil: there is none.

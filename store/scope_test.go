@@ -68,13 +68,23 @@ func TestAChangeOfTheScopeRemovesWhatIsAhead(t *testing.T) {
 	up = d.leadUpdates(d.store())
 	scope := storetest.Scope
 	scope.Parties = []string{"alice"}
-	changed, err := up.ChangeScope(ctx, scope)
-	require.NoError(t, err)
-	require.True(t, changed)
+	d.changeScope(up, scope)
 	require.Equal(t, []string{"0 10"}, d.Coverage())
 	require.Empty(t, d.Facts(10, 100))
 	require.NoError(t, up.Append(ctx, scope, storetest.OneCreation(10, 20)))
 	require.NoError(t, up.WriteAhead(ctx, scope, storetest.OneCreation(20, 40)))
 	require.NoError(t, up.MoveWatermark(ctx, scope, 20, 40))
 	require.Empty(t, d.differences(up.store))
+}
+
+// changeScope puts a scope in force at the watermark, where the participant shows these entries.
+func (d *testDB) changeScope(up *UpdatesWriter, scope ledger.Scope, entries ...ledger.ContractEntry) {
+	d.T.Helper()
+	at, _, err := up.Watermark(d.T.Context())
+	require.NoError(d.T, err)
+	resync := up.Resync()
+	progress, err := resync.BeginSnapshot(d.T.Context(), "", scope, at)
+	require.NoError(d.T, err)
+	_, err = resync.WriteSnapshotPage(d.T.Context(), progress, nil, ledger.SnapshotPage{Entries: entries, Last: true})
+	require.NoError(d.T, err)
 }

@@ -163,27 +163,12 @@ func (l *UpdatesWriter) writeSnapshotPage(
 		return progress, session.Refused(err)
 	}
 	next := progress.After(&page)
-	advance := func(ctx context.Context, tx pgx.Tx) error {
+	err := l.term.WriteInTurn(ctx, turn, inTurn(turn, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.advanceSnapshot(ctx, tx, progress, next, page.Last); err != nil || !page.Last {
 			return err
 		}
 		return l.startAt(ctx, tx, progress.At, true)
-	}
-	err := l.term.WriteInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
-		if turn == nil || turn.First() { // a writer whose twin is in doubt waits for it before it writes the same rows
-			if err := advance(ctx, tx); err != nil {
-				return err
-			}
-			return l.copyCarried(ctx, tx, rows, progress.At)
-		}
-		if err := l.copyCarried(ctx, tx, rows, progress.At); err != nil {
-			return err
-		}
-		if err := turn.Wait(ctx); err != nil {
-			return err
-		}
-		return advance(ctx, tx)
-	})
+	}, func(ctx context.Context, tx pgx.Tx) error { return l.copyCarried(ctx, tx, rows, progress.At) }))
 	if err != nil {
 		return progress, fmt.Errorf("write snapshot entries %d to %d: %w", progress.Entries+1, next.Entries,
 			session.Refused(err))
@@ -192,6 +177,26 @@ func (l *UpdatesWriter) writeSnapshotPage(
 	rows.Release()
 	wanted.Release()
 	return next, nil
+}
+
+// inTurn returns what writes a page: it moves the token when the pages before it are stored, and copies its rows. A
+// writer whose twin is in doubt waits for it before it writes the same rows.
+func inTurn(turn CommitOrder, advance, copyRows func(context.Context, pgx.Tx) error) func(context.Context, pgx.Tx) error {
+	return func(ctx context.Context, tx pgx.Tx) error {
+		if turn == nil || turn.First() {
+			if err := advance(ctx, tx); err != nil {
+				return err
+			}
+			return copyRows(ctx, tx)
+		}
+		if err := copyRows(ctx, tx); err != nil {
+			return err
+		}
+		if err := turn.Wait(ctx); err != nil {
+			return err
+		}
+		return advance(ctx, tx)
+	}
 }
 
 // finishPages waits until all pages before the last one are stored, and builds the indexes.

@@ -385,6 +385,9 @@ func TestARedactionLeavesNoColumnOut(t *testing.T) {
 		"redacted_records.records", // without it
 	}
 	for _, table := range tables.All() {
+		if strings.HasPrefix(table.Name, "resync_") { // whose rows all go
+			continue
+		}
 		columns := d.Columns(table.Name)
 		for column, typeName := range columns {
 			isContent := slices.ContainsFunc(tables.All(), func(t tables.Table) bool { return t.Name == table.Name && slices.Contains(t.Content, column) })

@@ -279,8 +279,8 @@ func TestReanchoringAfterAChangeOfTheScope(t *testing.T) {
 			w, earlier := begin(t, parties[1:4], parties[1:2])
 			changedAt := w.ledger.Offset(159)
 			done := w.reanchor(t, dealtAnew(cut, 220, 40), options)
-			w.index(t, true)
-			w.requireHistoryAndScope(t, earlier, min(changedAt, int64(done.To)))
+			require.NoError(t, w.change(t)) // below the change the scope of then is in force again
+			w.requireScopes(t, inForce{earlier, min(changedAt, int64(done.To))})
 			requireVerified(t, w.database, w.ledgerURL)
 		})
 	}

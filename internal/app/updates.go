@@ -68,30 +68,33 @@ func (u *updates) connect(ctx context.Context) error {
 // mayChange reports whether the scope may be changed to the one that is configured.
 func (u *updates) mayChange() bool { return u.open != nil && u.cfg.ChangeScope }
 
-// changeScope puts the configured scope in force, if it is another one.
+// changeScope puts the configured scope in force, if it is another one, by a resync at the watermark.
 func (u *updates) changeScope(ctx context.Context, leader *store.UpdatesWriter) error {
-	if !u.mayChange() {
-		return nil
-	}
 	before, started, err := u.store.Scope(ctx)
 	if err != nil || !started {
 		return err
 	}
-	now := u.identity.Load().scope
+	logger, now := u.logger.With("stream", "updates"), u.identity.Load().scope
+	if before.Hash() == now.Hash() {
+		if u.mayChange() {
+			logger.InfoContext(ctx, "the scope is in force already: leave out --change-scope")
+		}
+		return leader.DropResync(ctx) // of a change that was given up
+	}
 	if err := u.refuseUnknown(ctx, before, now); err != nil {
 		return err
 	}
-	changed, err := leader.ChangeScope(ctx, now)
+	watermark, _, err := leader.Watermark(ctx)
 	if err != nil {
 		return err
 	}
-	logger := u.logger.With("stream", "updates")
-	if !changed {
-		logger.InfoContext(ctx, "the scope is in force already: leave out --change-scope")
-		return nil
+	loop := ingest.Snapshot{Source: u.origin, Sink: leader.Resync(), Scope: now, At: &watermark, Resync: true,
+		Logger: logger, Progress: u.cfg.Show}
+	if _, err := loop.Run(ctx); err != nil {
+		return err
 	}
-	logger.WarnContext(ctx, "the scope was changed: what was taken away stays as history, and is not active any more; "+
-		"leave out --change-scope from now on")
+	logger.WarnContext(ctx, "the scope was changed: what was added is active from here on, and what was taken away stays "+
+		"as history, and is not active any more; leave out --change-scope from now on", "offset", int64(watermark))
 	return nil
 }
 

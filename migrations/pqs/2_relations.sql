@@ -4,7 +4,7 @@
 -- name no column of a table would keep the planner from leaving a join out, so a row says with its own_ref or its shown_ref which of both it
 -- is: a contract by its template, or by an interface view. OFFSET 0 has views looked up for contracts, and not the other way round.
 
--- Creations, of facts and of carried rows. What was carried began at the floor, as far as is known. created_offset is NULL of what is not
+-- Creations, of facts and of carried rows. What was carried began at the floor, or where a resync took it in, as far as is known. created_offset is NULL of what is not
 -- shown: a condition here would have every carried row read where a few are looked up.
 CREATE OR REPLACE VIEW pqs.__creations WITH (security_invoker = true) AS
 SELECT c.ledger_offset, c.node_id, c.ledger_offset AS created_offset, c.origin, c.contract_id, c.template_ref, c.created_at, c.acs_delta, c.payload,
@@ -12,7 +12,7 @@ SELECT c.ledger_offset, c.node_id, c.ledger_offset AS created_offset, c.origin, 
 FROM created c
 UNION ALL
 SELECT c.ledger_offset, c.node_id,
-       (SELECT ledger.oldest_offset()),
+       greatest((SELECT ledger.oldest_offset()), c.ledger_offset),
        'snapshot', c.contract_id, c.template_ref, c.created_at, c.acs_delta, c.payload,
        c.contract_key, c.contract_key_hash, c.created_event_blob, c.signatories_ref, c.observers_ref, c.witness_parties_ref
 FROM carried_created c;

@@ -64,7 +64,10 @@ func (s *Stored) compareActive(
 		return err
 	}
 	for _, piece := range entryPieces(erased.Entries(entries)) {
-		if err := c.compare(ctx, piece); err != nil {
+		if piece, err = c.placed(ctx, piece); err == nil {
+			err = c.compare(ctx, piece)
+		}
+		if err != nil {
 			return fmt.Errorf("compare the active contracts as of offset %d: %w", at, err)
 		}
 	}
@@ -96,6 +99,48 @@ type entryComparison struct {
 	columns      map[string][]column
 	seen         func(key string)
 	found        func(findings.Difference) error
+}
+
+// placed returns the entries with the places at which resyncs took them in.
+func (c *entryComparison) placed(ctx context.Context, entries []ledger.ContractEntry) ([]ledger.ContractEntry, error) {
+	asked := dbsqlc.ResyncPlacesParams{At: int64(c.at)}
+	for i := range entries {
+		if created := creationOf(&entries[i]); created != nil {
+			asked.ServedOffsets = append(asked.ServedOffsets, int64(created.Offset))
+			asked.ServedNodeIds = append(asked.ServedNodeIds, created.NodeID)
+		}
+	}
+	list, err := c.stored.db.Queries.ResyncPlaces(ctx, c.tx, asked)
+	if err != nil || len(list) == 0 {
+		return entries, err
+	}
+	places := make(map[rowPlace]dbsqlc.ResyncPlacesRow, len(list))
+	for _, row := range list {
+		places[rowPlace{row.ServedOffset, row.ServedNodeID}] = row
+	}
+	entries = slices.Clone(entries)
+	for i := range entries {
+		e := &entries[i]
+		created := creationOf(e)
+		if created == nil {
+			continue
+		}
+		at, resynced := places[rowPlace{int64(created.Offset), created.NodeID}]
+		if !resynced {
+			continue
+		}
+		switch {
+		case e.Active != nil:
+			copied := *e.Active
+			copied.Created.Offset, copied.Created.NodeID = ledger.Offset(at.LedgerOffset), at.NodeID
+			e.Active = &copied
+		case e.Unassigned != nil:
+			copied := *e.Unassigned
+			copied.Created.Offset, copied.Created.NodeID = ledger.Offset(at.LedgerOffset), at.NodeID
+			e.Unassigned = &copied
+		}
+	}
+	return entries, nil
 }
 
 func (c *entryComparison) compare(ctx context.Context, entries []ledger.ContractEntry) error {
@@ -154,10 +199,11 @@ func (c *entryComparison) compareEvents(ctx context.Context, carriedRows *rows.C
 			table tables.Table
 			has   func(rowPlace) bool
 		}{
-			{tables.Get(tables.Facts, carried.Fact), func(p rowPlace) bool { return c.covered.Has(p.offset) }},
-			{carried, func(p rowPlace) bool { return !c.covered.Has(p.offset) }},
+			{tables.Get(tables.Facts, carried.Fact),
+				func(p rowPlace) bool { return c.covered.Has(p.offset) && !isResynced(p) }},
+			{carried, func(p rowPlace) bool { return !c.covered.Has(p.offset) || isResynced(p) }},
 		} {
-			has := func(p rowPlace) bool { return side.has(p) && !c.isElsewhere(p.offset) }
+			has := func(p rowPlace) bool { return side.has(p) && !c.isElsewhere(p) }
 			here := at.only(has)
 			if len(here.offsets) == 0 {
 				continue
@@ -174,8 +220,15 @@ func (c *entryComparison) compareEvents(ctx context.Context, carriedRows *rows.C
 	return nil
 }
 
-// isElsewhere reports whether the event at an offset is stored in another scope than the entries are of.
-func (c *entryComparison) isElsewhere(offset int64) bool {
+func isResynced(p rowPlace) bool { return p.sub >= rows.FirstResyncNode }
+
+// isElsewhere reports whether the event at a place is stored in another scope than the entries are of. What a resync
+// took in is of the scope of what follows it.
+func (c *entryComparison) isElsewhere(p rowPlace) bool {
+	offset := p.offset
+	if isResynced(p) {
+		offset++
+	}
 	return slices.ContainsFunc(c.elsewhere,
 		func(r dbsqlc.CoverageElsewhereRow) bool { return offset > r.FromExclusive && offset <= r.ToInclusive })
 }

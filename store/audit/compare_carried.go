@@ -205,7 +205,7 @@ SELECT CASE WHEN c.reassignment_counter IS NULL THEN '` + carriedCreated + `' EL
     '', CASE WHEN EXISTS (
         SELECT FROM carried_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id
     ) THEN c.reassignment_counter END
-FROM carried_created c
+FROM carried_created c WHERE c.served_offset IS NULL
 UNION ALL
 SELECT '` + carriedReassignment + `', r.ledger_offset, r.node_id, '', NULL FROM carried_reassignments r
 UNION ALL
@@ -216,7 +216,7 @@ SELECT '` + carriedView + `', v.ledger_offset, v.node_id, ', ordinal ' || v.ordi
 WHERE NOT EXISTS (SELECT FROM carried_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)`
 
 // CarriedAt calls each, in no order, for every carried event and unknown entry of the snapshot at an offset, and of
-// carried rows that belong to none: its key, and the difference that it is where no entry of the snapshot has it. An
+// carried rows that belong to none, but for what a resync took in: its key, and the difference that it is where no entry of the snapshot has it. An
 // error of each ends it and is returned. It reads one snapshot of the database row by row, whatever the size.
 func (s *Stored) CarriedAt(ctx context.Context, at ledger.Offset,
 	each func(key string, extra findings.Difference) error) error {

@@ -111,17 +111,20 @@ func (c *derivedComparison) outside(ctx context.Context) error {
 	}
 	for _, table := range tables.In(tables.Snapshot) {
 		column := table.SnapshotOffset
-		if column == "" || !c.basis.snapshot {
+		if column == "" {
 			continue
 		}
-		sql := fmt.Sprintf(`SELECT '%s', s.ledger_offset, NULL::integer, %s, ARRAY[@floor::bigint::text], ARRAY[s.%s::text] FROM %[1]s s WHERE %[4]s`,
-			table.Name, rowNameSQL(&table), column, table.Rows("s."+column+" <> @floor"))
+		sql := fmt.Sprintf(`SELECT '%s', s.ledger_offset, NULL::integer, %s, ARRAY[(%s)::text], ARRAY[s.%s::text] FROM %[1]s s WHERE %[5]s`,
+			table.Name, rowNameSQL(&table), snapshotOf, column, table.Rows("s."+column+" <> "+snapshotOf))
 		if err := c.rows(ctx, sql, map[string][]string{table.Name: {column}}, arguments); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// snapshotOf is the offset of the snapshot that a carried row s is of: that of the floor, or of a resync after it.
+const snapshotOf = "greatest(s.ledger_offset, @floor::bigint)"
 
 // extraRows selects rows s that should not be there.
 func extraRows(table *tables.Table, condition string) string {

@@ -40,15 +40,18 @@ type strays struct {
 	where string
 }
 
-// nowhere returns what chooses facts outside of coverage, and carried rows where no snapshot is carried.
+// nowhere returns what chooses facts outside of coverage, and carried rows beyond the watermark,
+// or of the floor where no snapshot is carried.
 func (h *basis) nowhere() (list []strays) {
 	for _, table := range tables.In(tables.Facts) {
 		list = append(list, strays{table, "s.ledger_offset <= @floor"},
 			strays{table, "s.ledger_offset > @watermark AND NOT " + held.CoveredS})
 	}
 	for _, table := range tables.In(tables.Snapshot) {
-		if !h.snapshot {
-			list = append(list, strays{table, "true"})
+		if h.snapshot {
+			list = append(list, strays{table, "s.ledger_offset > @watermark"})
+		} else {
+			list = append(list, strays{table, "s.ledger_offset <= @floor OR s.ledger_offset > @watermark"})
 		}
 	}
 	return list

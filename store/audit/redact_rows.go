@@ -80,9 +80,9 @@ func (s *Stored) toRedact(ctx context.Context, tx pgx.Tx, what Redaction) (*toRe
 		ContractIds: t.report.Contracts}); err != nil {
 		return nil, fmt.Errorf("look for records of the transaction history: %w", err)
 	}
-	left, err := q.ScopeEnds(ctx, tx)
+	left, err := q.DeparturesOf(ctx, tx, t.report.Contracts)
 	if err != nil {
-		return nil, fmt.Errorf("read where contracts may have left the scope: %w", err)
+		return nil, fmt.Errorf("read where contracts ended without an event: %w", err)
 	}
 	t.args = pgx.NamedArgs{
 		"contracts": t.report.Contracts, "ends": slices.Concat(t.events.offsets, left), "offsets": offsets,

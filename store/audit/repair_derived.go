@@ -99,7 +99,7 @@ func (d *derivation) outside(ctx context.Context) error {
 		if column == "" {
 			continue
 		}
-		wrong := table.Rows("s." + column + " <> $1")
+		wrong := table.Rows("s." + column + " <> " + snapshotOf)
 		var same []string
 		for _, name := range table.Key {
 			if name != column {
@@ -107,11 +107,11 @@ func (d *derivation) outside(ctx context.Context) error {
 			}
 		}
 		for _, sql := range []string{
-			fmt.Sprintf("DELETE FROM %s s WHERE %s AND EXISTS (SELECT FROM %[1]s r WHERE r.%[3]s = $1 AND %[4]s)", table.Name,
-				wrong, column, strings.Join(same, " AND ")),
-			fmt.Sprintf("UPDATE %s s SET %s = $1 WHERE %s", table.Name, column, wrong),
+			fmt.Sprintf("DELETE FROM %s s WHERE %s AND EXISTS (SELECT FROM %[1]s r WHERE r.%[3]s = %[4]s AND %[5]s)", table.Name,
+				wrong, column, snapshotOf, strings.Join(same, " AND ")),
+			fmt.Sprintf("UPDATE %s s SET %s = %s WHERE %s", table.Name, column, snapshotOf, wrong),
 		} {
-			if _, err := d.tx.Exec(ctx, sql, int64(d.basis.HistoryFloor)); err != nil {
+			if _, err := d.tx.Exec(ctx, sql, d.basis.arguments()); err != nil {
 				return err
 			}
 		}

@@ -51,6 +51,18 @@ type Partitions struct {
 	Name       string `db:"name"`
 }
 
+// The resyncs: where, in which scope, and the node of the first row. token: where the next page of an unfinished one starts.
+type Resyncs struct {
+	LedgerOffset int64              `db:"ledger_offset"`
+	NodeID       int32              `db:"node_id"`
+	Scope        string             `db:"scope"`
+	TokenKind    string             `db:"token_kind"`
+	Token        string             `db:"token"`
+	Entries      int64              `db:"entries"`
+	StartedAt    pgtype.Timestamptz `db:"started_at"`
+	FinishedAt   pgtype.Timestamptz `db:"finished_at"`
+}
+
 // Changes of rows that readers may have read already. Numbered in the order of the commits, so that a reader that knows one number misses none after it.
 type Rewrites struct {
 	Rewrite       int64              `db:"rewrite"`

@@ -199,7 +199,7 @@ SELECT r.snapshot_offset, r.scope, r.token_kind, r.token, r.entries, r.started_a
 FROM (
     SELECT $1::bigint AS snapshot_offset,
         (SELECT v.scope FROM coverage v WHERE v.stream = 'updates' AND v.from_exclusive <= $1 AND v.to_inclusive > $1) AS scope, '' AS token_kind, '' AS token,
-        (SELECT count(*) FROM carried_created c WHERE c.reassignment_counter IS NOT NULL) + (SELECT count(*) FROM carried_reassignments)
+        (SELECT count(*) FROM carried_created c WHERE c.reassignment_counter IS NOT NULL AND c.snapshot_offset = $1) + (SELECT count(*) FROM carried_reassignments)
             + (SELECT count(*) FROM carried_unknown_elements) AS entries,
         now() AS started_at, now() AS finished_at, true AS pruned,
         (SELECT nullif(count(DISTINCT w.scope) > 1 OR bool_or(w.mixed), false) FROM (

@@ -122,6 +122,48 @@ func (c *Carried) Add(wanted *names.Wanted, e *ledger.ContractEntry) error {
 	return nil
 }
 
+// FirstResyncNode is above the node ids of all events: those of rows of resyncs begin here.
+const FirstResyncNode = 1 << 30
+
+// Take is Add for the entry of an active contract that a resync takes in: it begins at the snapshot's offset and a node
+// of that offset.
+func (c *Carried) Take(wanted *names.Wanted, e *ledger.ContractEntry, nodeID int32) error {
+	created, views := len(c.Created), len(c.interfaceViews)
+	if err := c.Add(wanted, e); err != nil {
+		return err
+	}
+	for i := range c.Created[created:] {
+		row := &c.Created[created+i]
+		row.ServedOffset, row.ServedNodeID = new(row.LedgerOffset), new(row.NodeID)
+		row.LedgerOffset, row.NodeID = int64(c.at), nodeID
+		c.Active[created+i].ActivatedOffset, c.Active[created+i].ActivatedNodeID = row.LedgerOffset, row.NodeID
+	}
+	for i := range c.interfaceViews[views:] {
+		c.interfaceViews[views+i].LedgerOffset, c.interfaceViews[views+i].NodeID = int64(c.at), nodeID
+	}
+	return nil
+}
+
+// Leave removes the taken contracts of which known is true, and returns them.
+func (c *Carried) Leave(known func(*ActiveContract) bool) (left []Shown) {
+	gone := map[int32]bool{}
+	for i := range c.Active {
+		if a := &c.Active[i]; known(a) {
+			gone[a.ActivatedNodeID] = true
+			left = append(left, Shown{ContractID: a.ContractID, SynchronizerRef: a.SynchronizerRef})
+		}
+	}
+	c.Active = slices.DeleteFunc(c.Active, func(a ActiveContract) bool { return gone[a.ActivatedNodeID] })
+	c.Created = slices.DeleteFunc(c.Created, func(r CarriedCreated) bool { return gone[r.NodeID] })
+	c.interfaceViews = slices.DeleteFunc(c.interfaceViews, func(v CarriedInterfaceView) bool { return gone[v.NodeID] })
+	return left
+}
+
+// Resynced returns the rows of what was taken, as they wait until the resync is whole.
+func (c *Carried) Resynced() []Table {
+	return []Table{TableOf("resync_created", c.Created), TableOf("resync_interface_views", c.interfaceViews)}
+}
+
 func (c *Carried) addUnknown(e *ledger.ContractEntry, kind string, raw ledger.JSON, ordinal int32) {
 	c.unknown = append(c.unknown, CarriedUnknownElement{
 		LedgerOffset: int64(c.at), Ordinal: ordinal, Kind: kind, Raw: c.exact.Value("raw", raw),

@@ -27,6 +27,8 @@ type CarriedCreated struct {
 	EntryExtra          []byte             `db:"entry_extra"`
 	StakeholdersRef     *int32             `db:"stakeholders_ref"`
 	Exact               []byte             `db:"exact"`
+	ServedOffset        *int64             `db:"served_offset"`
+	ServedNodeID        *int32             `db:"served_node_id"`
 }
 
 // CarriedInterfaceView is a row of carried_interface_views.
@@ -81,4 +83,10 @@ type CarriedUnknownElement struct {
 	WorkflowID   *string `db:"workflow_id"`
 	EntryExtra   []byte  `db:"entry_extra"`
 	Exact        []byte  `db:"exact"`
+}
+
+// Shown is a row of resync_shown.
+type Shown struct {
+	ContractID      string `db:"contract_id"`
+	SynchronizerRef *int32 `db:"synchronizer_ref"`
 }

@@ -45,10 +45,10 @@ var all = []Table{
 
 	{Name: "carried_created", Family: Snapshot, Seen: seenByList("stakeholders_ref", "witness_parties_ref"),
 		Content: key("payload", "contract_key", "contract_key_hash", "created_event_blob", "extra", "entry_extra", "exact"),
-		Key:     key(offset, node), SnapshotOffset: snapshot, Fact: "created", Contract: true},
+		Key:     key(offset, node), Place: snapshot, Reset: Remove, SnapshotOffset: snapshot, Fact: "created", Contract: true},
 	{Name: "carried_interface_views", Family: Snapshot, Seen: seenByList("seen_by_ref"),
 		Content: key("view_value", "status_message", "status_details", "extra", "exact"), Key: key(offset, node, "ordinal"),
-		SnapshotOffset: snapshot, Fact: "interface_views"},
+		Place: snapshot, Reset: Remove, SnapshotOffset: snapshot, Fact: "interface_views"},
 	{Name: "carried_reassignments", Family: Snapshot, Seen: seenByList("witness_parties_ref"),
 		Content: key("extra", "entry_extra", "exact"), Key: key(offset, node), SnapshotOffset: snapshot,
 		Fact:     "reassignments",
@@ -83,6 +83,14 @@ var all = []Table{
 
 	{Name: "offset_checkpoints", Family: State, Seen: Everyone, Key: key(offset, "synchronizer_ref"), Place: offset,
 		Reset: Remove, Pruned: true, NoCopy: "hints of the server, which no promise rests on"},
+
+	{Name: "departures", Family: State, Key: key(offset, node), Place: offset, Reset: Remove, Pruned: true,
+		NoCopy: "a resync finds again what is not shown"},
+	{Name: "resyncs", Family: State, Key: key(offset, node), Place: offset, Reset: Remove, Pruned: true,
+		NoCopy: "as departures"},
+	{Name: "resync_created", Family: State, Place: offset, Reset: Remove, NoCopy: "waits until a resync is whole"},
+	{Name: "resync_interface_views", Family: State, Place: offset, Reset: Remove, NoCopy: "as resync_created"},
+	{Name: "resync_shown", Family: State, NoCopy: "as resync_created"},
 
 	// In this order: what is held follows from the interfaces too, and a contract that a reset makes active again was not
 	// active before.

@@ -1,0 +1,88 @@
+-- Resyncs. Their nodes begin at 2^30, above those of all events.
+
+-- name: ResyncUnfinished :one
+SELECT r.* FROM resyncs r WHERE r.finished_at IS NULL;
+
+-- name: ResyncNode :one
+-- The node of the first row of a resync at an offset: behind those of the resyncs that were there before.
+SELECT (max(x.node_id) + 1)::integer AS node_id
+FROM (
+    SELECT 1073741823 AS node_id
+    UNION ALL
+    SELECT c.node_id FROM carried_created c WHERE c.ledger_offset = @ledger_offset AND c.served_offset IS NOT NULL
+    UNION ALL
+    SELECT d.node_id FROM departures d WHERE d.ledger_offset = @ledger_offset
+    UNION ALL
+    SELECT r.node_id FROM resyncs r WHERE r.ledger_offset = @ledger_offset
+) x;
+
+-- name: ResyncStart :exec
+INSERT INTO resyncs (ledger_offset, node_id, scope) VALUES (@ledger_offset, @node_id, @scope);
+
+-- name: ResyncAdvance :execrows
+-- Moves the token by compare-and-swap, in the transaction that stores the page before it.
+UPDATE resyncs SET token_kind = @token_kind, token = @token, entries = entries + @added::bigint,
+    finished_at = CASE WHEN @last::boolean THEN now() END
+WHERE ledger_offset = @ledger_offset AND finished_at IS NULL AND entries = @entries_before::bigint AND token = @token_before::text;
+
+-- name: ResyncDrop :execrows
+-- Removes the unfinished resync; ResyncClear removes its rows.
+DELETE FROM resyncs WHERE finished_at IS NULL;
+
+-- name: ResyncClear :exec
+-- Removes what was stored of the unfinished resync.
+WITH created AS (
+    DELETE FROM resync_created
+), views AS (
+    DELETE FROM resync_interface_views
+)
+DELETE FROM resync_shown;
+
+-- name: ResyncKnown :many
+-- Which of these are active here. The arrays are parallel.
+WITH asked AS MATERIALIZED (
+    SELECT unnest(@contract_ids::text[]) AS contract_id, unnest(@synchronizer_refs::integer[]) AS synchronizer_ref
+)
+SELECT a.contract_id, a.synchronizer_ref FROM asked k
+JOIN active_contracts a ON a.contract_id = k.contract_id AND a.synchronizer_ref = k.synchronizer_ref;
+
+-- name: ResyncDepart :exec
+-- Ends what is active here and was not shown.
+INSERT INTO departures (ledger_offset, node_id, synchronizer_ref, contract_id, reason)
+SELECT @ledger_offset::bigint, (x.number + sqlc.arg(first_node_id)::integer - 1)::integer, x.synchronizer_ref, x.contract_id, @reason::text
+FROM (
+    SELECT a.synchronizer_ref, a.contract_id, row_number() OVER (ORDER BY a.activated_offset, a.activated_node_id) AS number
+    FROM active_contracts a
+    WHERE NOT EXISTS (SELECT FROM resync_shown k WHERE k.contract_id = a.contract_id AND k.synchronizer_ref = a.synchronizer_ref)
+) x;
+
+-- name: ResyncEvents :many
+-- What begins and ends at the offset of a resync, behind a node, in order, up to a number of rows.
+SELECT * FROM step_events e
+WHERE e.ledger_offset = @ledger_offset AND e.node_id > @after_node::integer
+ORDER BY e.node_id LIMIT @at_most::bigint;
+
+-- name: ResyncScope :one
+-- The scope in force at an offset: that of the last resync there, or in which the offset was read. Empty: nothing says.
+SELECT coalesce((
+    SELECT r.scope FROM resyncs r WHERE r.ledger_offset = @at::bigint AND r.finished_at IS NOT NULL ORDER BY r.node_id DESC LIMIT 1
+), (
+    SELECT c.scope FROM coverage c WHERE c.stream = 'updates' AND c.from_exclusive < @at AND c.to_inclusive >= @at
+), (
+    SELECT s.scope FROM snapshots s WHERE s.snapshot_offset = @at
+), '')::text AS scope;
+
+-- name: ResyncPlaces :many
+-- Where contracts begin here that the participant shows at other places, as of an offset. The arrays are parallel.
+WITH asked AS MATERIALIZED (
+    SELECT unnest(@served_offsets::bigint[]) AS served_offset, unnest(@served_node_ids::integer[]) AS served_node_id
+)
+SELECT DISTINCT ON (k.served_offset, k.served_node_id) k.served_offset::bigint AS served_offset, k.served_node_id::integer AS served_node_id, c.ledger_offset, c.node_id
+FROM asked k
+JOIN carried_created c ON c.served_offset = k.served_offset AND c.served_node_id = k.served_node_id
+WHERE c.ledger_offset <= @at::bigint
+ORDER BY k.served_offset, k.served_node_id, c.ledger_offset DESC, c.node_id DESC;
+
+-- name: DeparturesOf :many
+-- The offsets at which some contracts end without an event.
+SELECT DISTINCT d.ledger_offset FROM departures d WHERE d.contract_id = ANY (@contract_ids::text[]);

@@ -1,0 +1,282 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/active"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/writing"
+)
+
+// Resync takes in the active contracts that the participant shows at the watermark, in a scope that is in force from
+// there on. What it shows and is not active here begins there, what is active here and it does not show ends there.
+// What was stored before stays as it is, covered in the scope in which it was read.
+//
+// It has the methods of the first seed's sink, so that it is read by the same loop. Readers see nothing of it before
+// the last page is written, which does all of it in one transaction. The watermark must not move meanwhile: it comes
+// before anything else is written in a term.
+type Resync struct {
+	*UpdatesWriter
+	scope  ledger.Scope
+	extent Extent
+	first  int32 // the node of its first row
+}
+
+// Resync returns the sink of a resync.
+func (l *UpdatesWriter) Resync() *Resync { return &Resync{UpdatesWriter: l} }
+
+// LatestSnapshot returns nil: the offset of a resync is the watermark.
+func (*Resync) LatestSnapshot(context.Context) (*ledger.SnapshotProgress, error) { return nil, nil }
+
+// DropSnapshot drops a resync that is not whole.
+func (r *Resync) DropSnapshot(ctx context.Context) error { return r.DropResync(ctx) }
+
+// DropResync drops a resync that is not whole, if there is one.
+func (l *UpdatesWriter) DropResync(ctx context.Context) error {
+	unfinished, err := l.unfinishedResync(ctx, l.term.Pool)
+	if err != nil || unfinished == nil {
+		return err
+	}
+	return l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := writing.DropResync(ctx, tx)
+		return err
+	})
+}
+
+// unfinishedResync returns the resync that is not whole; nil: there is none.
+func (l *UpdatesWriter) unfinishedResync(ctx context.Context, db dbsqlc.DBTX) (*dbsqlc.Resyncs, error) {
+	row, err := l.store.db.Queries.ResyncUnfinished(ctx, db)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for an unfinished resync: %w", err)
+	}
+	return &row, nil
+}
+
+// BeginSnapshot begins a resync at the watermark, or returns how far the one that was begun there in this scope has
+// come; Finished: the scope is in force. Another one that was begun is dropped, and what was written ahead of the
+// watermark is removed, because it was read in the scope before. What CheckChange refuses is a *ledger.Problem.
+func (r *Resync) BeginSnapshot(ctx context.Context, _ string, scope ledger.Scope,
+	at ledger.Offset) (progress ledger.SnapshotProgress, err error) {
+	r.scope = scope
+	err = r.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		if r.extent, err = held.Read(ctx, r.store.db, tx); err != nil {
+			return err
+		}
+		if !r.extent.Started || r.extent.Watermark != at {
+			return ErrWatermarkMoved
+		}
+		progress = ledger.SnapshotProgress{At: at}
+		before, _, err := r.store.scopeInForce(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if before.Hash() == scope.Hash() {
+			progress.Finished = true
+			return nil
+		}
+		unfinished, err := r.unfinishedResync(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if u := unfinished; u != nil && u.LedgerOffset == int64(at) && u.Scope == scope.Hash() {
+			r.first = u.NodeID
+			progress.Entries = u.Entries
+			progress.Next = ledger.Token{Kind: ledger.TokenKind(u.TokenKind), Value: u.Token}
+			return nil
+		}
+		return r.begin(ctx, tx, at)
+	})
+	if err != nil {
+		return ledger.SnapshotProgress{}, fmt.Errorf("begin a resync at offset %d: %w", at, err)
+	}
+	return progress, nil
+}
+
+func (r *Resync) begin(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
+	if err := r.store.refuseChange(ctx, tx, r.scope); err != nil {
+		return err
+	}
+	if _, err := writing.DropResync(ctx, tx); err != nil {
+		return err
+	}
+	end, err := r.store.storedTo(ctx, tx, at)
+	if err != nil {
+		return err
+	}
+	if err := r.removeAfter(ctx, tx, at, &ResetReport{}); err != nil {
+		return err
+	}
+	q := r.store.db.Queries
+	if r.first, err = q.ResyncNode(ctx, tx, int64(at)); err != nil {
+		return fmt.Errorf("look for the resyncs that were there before: %w", err)
+	}
+	err = q.ResyncStart(ctx, tx, dbsqlc.ResyncStartParams{LedgerOffset: int64(at), NodeID: r.first,
+		Scope: r.scope.Hash()})
+	if err != nil {
+		return fmt.Errorf("record the resync: %w", err)
+	}
+	// Readers never saw what was stored ahead, but replicated copies have it.
+	return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(at), int64(end), writing.Reset)
+}
+
+// WriteSnapshotPage stores a page's rows where nobody sees them, with the token that follows it, in one transaction.
+// That of the last page begins and ends contracts, and puts the scope in force. See UpdatesWriter.WriteSnapshotPage.
+func (r *Resync) WriteSnapshotPage(
+	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
+) (ledger.SnapshotProgress, error) {
+	page.Entries = r.term.Redacted.Entries(page.Entries)
+	next := progress.After(&page)
+	err := r.writePage(ctx, progress, next, turn, &page)
+	if err != nil {
+		return progress, fmt.Errorf("write entries %d to %d of the resync at offset %d: %w", progress.Entries+1,
+			next.Entries, progress.At, session.Refused(err))
+	}
+	return next, nil
+}
+
+func (r *Resync) writePage(ctx context.Context, progress, next ledger.SnapshotProgress, turn CommitOrder,
+	page *ledger.SnapshotPage) error {
+	taken, err := r.take(ctx, progress, page)
+	if err != nil {
+		return err
+	}
+	advance := func(ctx context.Context, tx pgx.Tx) error { return r.advance(ctx, tx, progress, next, page.Last) }
+	copyRows := func(ctx context.Context, tx pgx.Tx) error { return r.copyTaken(ctx, tx, taken) }
+	if !page.Last {
+		return r.term.WriteInTurn(ctx, turn, inTurn(turn, advance, copyRows))
+	}
+	if turn != nil {
+		if err := turn.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	at := int64(progress.At)
+	if err := r.term.Partitions.Ensure(ctx, "lifetimes", slices.Values([]int64{at})); err != nil {
+		return err
+	}
+	return r.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		if err := advance(ctx, tx); err != nil {
+			return err
+		}
+		if err := copyRows(ctx, tx); err != nil {
+			return err
+		}
+		return r.end(ctx, tx, next)
+	})
+}
+
+// take makes the rows of a page's active contracts. Contracts in the middle of a reassignment are active nowhere, and
+// their assignment brings them. Where it is not known what was active when indexing began, it stays so.
+func (r *Resync) take(ctx context.Context, progress ledger.SnapshotProgress,
+	page *ledger.SnapshotPage) (*rows.Carried, error) {
+	wanted, taken := names.NewWanted(), rows.NewCarried(progress)
+	for i := range page.Entries {
+		e := &page.Entries[i]
+		if e.Active == nil || r.extent.StateFloor == nil && e.Active.Created.Offset <= r.extent.HistoryFloor {
+			continue
+		}
+		if err := taken.Take(wanted, e, r.first+int32(progress.Entries)+int32(i)); err != nil {
+			return nil, err
+		}
+	}
+	return taken, r.term.Resolve(ctx, wanted)
+}
+
+// copyTaken stores what of the taken contracts is not active here, and of the others that they were shown.
+func (r *Resync) copyTaken(ctx context.Context, tx pgx.Tx, taken *rows.Carried) error {
+	list, err := r.store.db.Queries.ResyncKnown(ctx, tx, dbsqlc.ResyncKnownParams{
+		ContractIds:      columnOf(taken.Active, func(a *rows.ActiveContract) string { return a.ContractID }),
+		SynchronizerRefs: columnOf(taken.Active, func(a *rows.ActiveContract) int32 { return *a.SynchronizerRef }),
+	})
+	if err != nil {
+		return fmt.Errorf("look for what is active already: %w", err)
+	}
+	known := make(map[dbsqlc.ResyncKnownRow]bool, len(list))
+	for _, row := range list {
+		known[row] = true
+	}
+	shown := taken.Leave(func(a *rows.ActiveContract) bool {
+		return known[dbsqlc.ResyncKnownRow{ContractID: a.ContractID, SynchronizerRef: *a.SynchronizerRef}]
+	})
+	return writing.CopyTables(ctx, tx, append(taken.Resynced(), rows.TableOf("resync_shown", shown)))
+}
+
+func (r *Resync) advance(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress, last bool) error {
+	moved, err := r.store.db.Queries.ResyncAdvance(ctx, tx, dbsqlc.ResyncAdvanceParams{
+		LedgerOffset: int64(from.At), EntriesBefore: from.Entries, TokenBefore: from.Next.Value,
+		TokenKind: string(to.Next.Kind), Token: to.Next.Value, Added: to.Entries - from.Entries, Last: last,
+	})
+	if err == nil && moved == 0 {
+		return ErrWatermarkMoved
+	}
+	if err != nil {
+		return fmt.Errorf("store the continuation token: %w", err)
+	}
+	return nil
+}
+
+// end begins and ends what differs, and puts the scope in force. Answers to look-ups are asked for again, because they
+// depend on the parties, but contracts that were found stay: they may not be found again.
+func (r *Resync) end(ctx context.Context, tx pgx.Tx, whole ledger.SnapshotProgress) error {
+	q, at := r.store.db.Queries, int64(whole.At)
+	for _, table := range []string{"created", "interface_views"} {
+		if _, err := tx.Exec(ctx, "INSERT INTO carried_"+table+" SELECT * FROM resync_"+table); err != nil {
+			return fmt.Errorf("carry what begins: %w", err)
+		}
+	}
+	err := q.ResyncDepart(ctx, tx, dbsqlc.ResyncDepartParams{LedgerOffset: at,
+		FirstNodeID: r.first + int32(whole.Entries), Reason: writing.ScopeChanged})
+	if err != nil {
+		return fmt.Errorf("end what is not shown: %w", err)
+	}
+	if err := q.ResyncClear(ctx, tx); err != nil {
+		return fmt.Errorf("clear what waited: %w", err)
+	}
+	if err := r.projectResync(ctx, tx, at); err != nil {
+		return err
+	}
+	if err := q.LookupsAgain(ctx, tx); err != nil {
+		return fmt.Errorf("forget the answers to look-ups: %w", err)
+	}
+	err = q.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: r.scope.Hash(), Definition: r.scope.Canonical()})
+	if err != nil {
+		return fmt.Errorf("record the scope: %w", err)
+	}
+	if err := writing.PutInForce(ctx, tx, r.scope.Hash()); err != nil {
+		return err
+	}
+	return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, at-1, at, writing.ScopeChanged)
+}
+
+// projectResync moves the active set by what begins and ends.
+func (r *Resync) projectResync(ctx context.Context, tx pgx.Tx, at int64) error {
+	next := dbsqlc.ResyncEventsParams{LedgerOffset: at, AfterNode: r.first - 1, AtMost: active.EventsEnough}
+	for {
+		list, err := r.store.db.Queries.ResyncEvents(ctx, tx, next)
+		if err != nil {
+			return fmt.Errorf("read what begins and ends: %w", err)
+		}
+		if len(list) == 0 {
+			return nil
+		}
+		if err := r.project(ctx, tx, active.NewStep(active.StoredEffects(list))); err != nil {
+			return err
+		}
+		next.AfterNode = list[len(list)-1].NodeID
+	}
+}
