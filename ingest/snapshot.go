@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"ledgerindexer/ledger"
@@ -33,6 +34,13 @@ func (s *Snapshot) Run(ctx context.Context) (ledger.SnapshotProgress, error) {
 	err := job.retry.Do(ctx, func(ctx context.Context) error { return s.try(ctx, &job) })
 	if err == nil {
 		return job.stored, nil
+	}
+	if problem, refused := errors.AsType[*ledger.Problem](err); refused && s.Resync && job.begun {
+		// The next run begins it again, with no token that the participant may have refused.
+		job.stored.Entries = 0
+		err = &ledger.Problem{What: "the scope can't be changed: " + problem.What, Do: "start `indexer run` with the flags " +
+			"as they were, and change the scope when it has read on; or try again, where the participant was restarted, or " +
+			"another one answers", Err: err}
 	}
 	s.dropIfEmpty(ctx, &job)
 	if !Lasting(err) {

@@ -24,9 +24,9 @@ COMMENT ON COLUMN ledger.updates.extra IS 'Fields that the server sent and this 
 -- ledger.created_events ------------------------------------------------------------------------------------------
 
 COMMENT ON VIEW ledger.created_events IS 'One row per creation event: a contract created by a transaction, arriving on a synchronizer by an assignment, or named by the snapshot that indexing began with. A contract that was reassigned has several rows: count(DISTINCT contract_id) counts contracts.';
-COMMENT ON COLUMN ledger.created_events.ledger_offset IS 'Offset of the event. With origin snapshot it can lie below ledger.oldest_offset(): the snapshot names when each contract was last activated. Indexed.';
+COMMENT ON COLUMN ledger.created_events.ledger_offset IS 'Offset of the event. With origin snapshot it can lie below ledger.oldest_offset(): the snapshot names when each contract was last activated. Of what a change of the scope added it is the offset of the change. Indexed.';
 COMMENT ON COLUMN ledger.created_events.node_id IS 'Place of the event within its update. (ledger_offset, node_id) is unique.';
-COMMENT ON COLUMN ledger.created_events.origin IS 'transaction: created here. assignment: came from another synchronizer. snapshot: was there when indexing began.';
+COMMENT ON COLUMN ledger.created_events.origin IS 'transaction: created here. assignment: came from another synchronizer. snapshot: was there when indexing began, or when the scope was changed.';
 COMMENT ON COLUMN ledger.created_events.contract_id IS 'Id of the contract. Indexed.';
 COMMENT ON COLUMN ledger.created_events.template_id IS 'Template as the server sent it, package-id:Module:Entity. It changes with each release of a package: filter by package_name, module_name and entity_name instead.';
 COMMENT ON COLUMN ledger.created_events.package_id IS 'The part of template_id before the first colon.';
@@ -218,7 +218,7 @@ COMMENT ON TABLE topology_events IS 'Facts: topology events. Shown as ledger.top
 COMMENT ON TABLE unknown_elements IS 'Elements of an unknown kind, raw, of covered updates. Shown as ledger.unknown_updates.';
 COMMENT ON TABLE carried_unknown_elements IS 'Elements of an unknown kind, raw, of the snapshot at ledger_offset. Shown as ledger.unknown_updates.';
 COMMENT ON TABLE offset_checkpoints IS 'The server''s hints about record times, the latest per offset and synchronizer. Not part of the coverage.';
-COMMENT ON TABLE carried_created IS 'Carried rows: creation events from the snapshot at snapshot_offset. They belong to no covered range.';
+COMMENT ON TABLE carried_created IS 'Carried rows: creation events from the snapshot, or the resync, at snapshot_offset. They belong to no covered range.';
 COMMENT ON TABLE carried_interface_views IS 'Carried rows: interface views of carried_created.';
 COMMENT ON TABLE carried_reassignments IS 'Carried rows: reassignments that were in flight at a snapshot''s offset.';
 COMMENT ON VIEW first_creations IS 'Offsets of contracts'' creations, from facts and from the shown snapshot, for look-ups by contract_id. A contract can have two rows, with the same offset.';

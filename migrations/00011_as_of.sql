@@ -36,7 +36,7 @@ COMMENT ON COLUMN ledger.contract_lifetimes.package_id IS 'Package id of the tem
 COMMENT ON COLUMN ledger.contract_lifetimes.package_name IS 'Package name. NULL: not served.';
 COMMENT ON COLUMN ledger.contract_lifetimes.module_name IS 'Module of the template.';
 COMMENT ON COLUMN ledger.contract_lifetimes.entity_name IS 'Name of the template.';
-COMMENT ON COLUMN ledger.contract_lifetimes.active_from IS 'Offset of the creation, or of the assignment to the synchronizer: active from this offset on.';
+COMMENT ON COLUMN ledger.contract_lifetimes.active_from IS 'Offset of the creation, or of the assignment to the synchronizer: active from this offset on. Or, without an event, the offset at which the contract''s parties, template or interfaces were added to the scope.';
 COMMENT ON COLUMN ledger.contract_lifetimes.active_from_node_id IS 'Its event: (active_from, active_from_node_id) is the row in ledger.created_events, and is unique here.';
 COMMENT ON COLUMN ledger.contract_lifetimes.active_until IS 'Offset of the archival, or of the unassignment: not active at this offset any more. Or, without an event, the offset at which the contract''s parties, template or interfaces were taken away from the scope: what became of it is not known. NULL: active now.';
 COMMENT ON COLUMN ledger.contract_lifetimes.payload IS 'Create arguments. Costs a look-up per row.';

@@ -44,7 +44,7 @@ func (s *Store) CheckIdentity(ctx context.Context, participantID string, scope l
 				s.Address(), here, at, there),
 			Do: fmt.Sprintf("set --parties, --templates, --interfaces, --shape, --blobs, --reassignments and --topology as "+
 				"they were; or, if parties, templates or interfaces were added or taken away on purpose, start "+
-				"`indexer run` once with --change-scope: what is taken away stays as history up to offset %d; or use a new "+
+				"`indexer run` once with --change-scope: what was stored up to offset %d stays as it is; or use a new "+
 				"database or pair of schemas (--tables-schema, --views-schema)", at),
 		}
 	}

@@ -176,7 +176,7 @@ func TestScopeChangedSinceTheCheckpoint(t *testing.T) {
 	l, environ := followed(t, sandbox.ServerOptions{})
 	environ["INDEXER_BLOBS"] = "true"
 	stops(t, environ, fmt.Sprintf("complete up to offset %d, but this run is configured with", l.End()),
-		fmt.Sprintf("with --change-scope: what is taken away stays as history up to offset %d", l.End()))
+		fmt.Sprintf("with --change-scope: what was stored up to offset %d stays as it is", l.End()))
 	environ["INDEXER_BLOBS"] = "false"
 	goesOn(t, environ)
 }

@@ -423,7 +423,7 @@ func TestAScopeThatIsToBeChanged(t *testing.T) {
 		level  Level
 		says   string
 	}{
-		"shows more":       {scopeOf("alice"), Problem, "lacks what the new scope adds (--parties)"},
+		"shows more":       {scopeOf("alice"), Note, "puts another scope in force than it holds"},
 		"is shown already": {anyParty, OK, "it holds what these flags ask for"},
 		"has another form": {func() ledger.Scope { s := anyParty; s.Blobs = true; return s }(), Problem, "in --blobs it has another form than"},
 	} {

@@ -244,6 +244,10 @@ func (c *checker) reportOtherScope(ctx context.Context, s section, db *store.Sto
 		then += fmt.Sprintf("; what is taken away stays as history up to about offset %d, and is not active after that",
 			c.stored.contents.Watermark)
 	}
+	if len(stored.Lacks(c.cfg.Scope)) > 0 {
+		then += fmt.Sprintf("; what is added is active from about offset %d on, and has no events before",
+			c.stored.contents.Watermark)
+	}
 	s.note("scope", "`indexer run` puts another scope in force than it holds: %s%s. Leave out --change-scope after that",
 		differences, then)
 }

@@ -162,7 +162,7 @@ type Run struct {
 	UntilCurrent bool          `help:"Stop when everything up to where each stream ended at the start is committed, and look-ups, packages, types, pruning and verification have done what that left them. Where another process leads, it ends with exit code 3." group:"Beginning and end:"`
 	Timeout      time.Duration `default:"24h" placeholder:"TIME" help:"With --until-current: end after this time, with exit code 4 and what is missing; what is stored stays, and the next run continues. 0: no limit. Default: ${default}." group:"Beginning and end:"`
 	Migrate      string        `enum:"auto,check,off" default:"auto" help:"An older schema of the database, at the start: auto (bring it up to date), check (refuse it) or off (wait until indexer migrate has brought it up to date). Default: ${default}." group:"Database:"`
-	ChangeScope  bool          `help:"Put the scope of these flags in force where the database holds another one: it may take away parties, templates and interfaces." group:"What to read of the ledger:"`
+	ChangeScope  bool          `help:"Put the scope of these flags in force where the database holds another one: it may add and take away parties, templates and interfaces." group:"What to read of the ledger:"`
 
 	Listen     string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the status page, /healthz, /readyz and /metrics; empty: none. Default: ${default}." group:"Observing:"`
 	PageListen string   `placeholder:"HOST:PORT" help:"Address of the status page, apart from --listen; empty: that one." group:"Observing:"`
