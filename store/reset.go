@@ -44,8 +44,9 @@ func (r *ResetReport) count(relation string, rows int64) {
 }
 
 // Reset removes everything of the updates after an offset, and makes the offset the watermark: the database is as if
-// indexing had got no further, and the scope is the one that was in force there. All of it is one transaction, which may take long. Dictionaries, packages, the
-// transaction history of a service, and the answers to look-ups that earlier events wanted stay.
+// indexing had got no further, and the scope is the one that was in force there. All of it is one transaction, which
+// may take long. Dictionaries, packages, the transaction history of a service, and the answers to look-ups that earlier
+// events wanted stay.
 //
 // Where nothing was indexed, and where the offset is below the history floor or beyond the watermark, the error is a
 // *ledger.Problem. Other errors: ErrNotLeader, or the database's; after any error the outcome is unknown.

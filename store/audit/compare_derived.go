@@ -114,7 +114,8 @@ func (c *derivedComparison) outside(ctx context.Context) error {
 		if column == "" {
 			continue
 		}
-		sql := fmt.Sprintf(`SELECT '%s', s.ledger_offset, NULL::integer, %s, ARRAY[(%s)::text], ARRAY[s.%s::text] FROM %[1]s s WHERE %[5]s`,
+		sql := fmt.Sprintf(`SELECT '%s', s.ledger_offset, NULL::integer, %s, ARRAY[(%s)::text], ARRAY[s.%s::text]
+FROM %[1]s s WHERE %[5]s`,
 			table.Name, rowNameSQL(&table), snapshotOf, column, table.Rows("s."+column+" <> "+snapshotOf))
 		if err := c.rows(ctx, sql, map[string][]string{table.Name: {column}}, arguments); err != nil {
 			return err
