@@ -598,12 +598,13 @@ CREATE TABLE departures (
 CREATE INDEX departures_contract_id ON departures USING hash (contract_id);
 COMMENT ON TABLE departures IS 'Where contracts that were active here end without an event, because the participant does not show them: synchronizer_ref as in active_contracts.';
 
-CREATE TABLE resync_created (LIKE carried_created);
+CREATE TABLE resync_created (LIKE carried_created, PRIMARY KEY (node_id));
 COMMENT ON TABLE resync_created IS 'What an unfinished resync has found that is not active here, as it will be carried.';
-CREATE TABLE resync_interface_views (LIKE carried_interface_views);
+CREATE TABLE resync_interface_views (LIKE carried_interface_views, PRIMARY KEY (node_id, ordinal));
 COMMENT ON TABLE resync_interface_views IS 'The interface views of resync_created.';
 CREATE TABLE resync_shown (
-    contract_id      text    NOT NULL,
-    synchronizer_ref integer NOT NULL
+    node_id          integer PRIMARY KEY,
+    synchronizer_ref integer NOT NULL,
+    contract_id      text    NOT NULL
 );
 COMMENT ON TABLE resync_shown IS 'What an unfinished resync has found that is active here.';

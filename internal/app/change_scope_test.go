@@ -20,7 +20,6 @@ import (
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
-	"ledgerindexer/store/audit"
 )
 
 // What scopes name.
@@ -242,29 +241,6 @@ func TestAChangeOfTheScopeIsKilledAtAnyPoint(t *testing.T) {
 	kills := killUntilDone(t, rand.New(rand.NewPCG(5, 6)), env, build(t, "indexer"), "run", "--until-current", "--change-scope")
 	require.Positive(t, kills)
 	w.requireScopes(t, before)
-	requireVerified(t, w.database, w.ledgerURL)
-}
-
-// What was redacted when the scope did not show it stays redacted when it is added again.
-func TestWhatWasRedactedIsAddedAgain(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	w := newScopeWorld(t, 94, 160)
-	parties := w.ledger.Parties()
-	w.scope.Parties = parties[1:4]
-	w.index(t, true)
-	active := texts(t, w.database, "SELECT contract_id FROM ledger.active_contracts ORDER BY 1")
-	w.scope.Parties = parties[1:2]
-	require.NoError(t, w.change(t))
-	gone := texts(t, w.database, `SELECT contract_id FROM ledger.contracts WHERE contract_id = ANY ($1) AND archived_offset IS NULL
-		AND synchronizer_ids = '{}' AND payload IS NOT NULL ORDER BY 1 LIMIT 2`, active)
-	require.Len(t, gone, 2)
-	_, err := RunRedact(t.Context(), config.Database{DatabaseURL: w.database}, audit.Redaction{ContractID: gone[0]}, "a test", true, testLogger(t))
-	require.NoError(t, err)
-	w.scope.Parties = parties[1:4]
-	require.NoError(t, w.change(t))
-	require.Equal(t, gone[1:], texts(t, w.database, "SELECT contract_id FROM ledger.active_contracts WHERE contract_id = ANY ($1) AND payload IS NOT NULL", gone))
-	require.Len(t, texts(t, w.database, "SELECT contract_id FROM ledger.active_contracts WHERE contract_id = ANY ($1)", gone), 2)
 	requireVerified(t, w.database, w.ledgerURL)
 }
 

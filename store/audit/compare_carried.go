@@ -205,7 +205,7 @@ SELECT CASE WHEN c.reassignment_counter IS NULL THEN '` + carriedCreated + `' EL
     '', CASE WHEN EXISTS (
         SELECT FROM carried_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id
     ) THEN c.reassignment_counter END
-FROM carried_created c WHERE c.served_offset IS NULL
+FROM carried_created c WHERE c.node_id < 1073741824
 UNION ALL
 SELECT '` + carriedReassignment + `', r.ledger_offset, r.node_id, '', NULL FROM carried_reassignments r
 UNION ALL

@@ -435,6 +435,53 @@ func TestWhatWasRedactedDoesNotComeBackWithASnapshot(t *testing.T) {
 	check("pruned")
 }
 
+// Nor does it come back with a resync: one that is under way begins again, and what shows a contract as active that had
+// ended, such as a restored participant, has nothing of it.
+func TestWhatWasRedactedDoesNotComeBackWithAResync(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	l := d.started()
+	made, ended := storetest.NewUpdate(11, "sync::1"), storetest.NewUpdate(12, "sync::1")
+	made.Created = []ledger.CreatedEvent{planted(0, "doomed", marker, false), planted(1, "kept", keeper, false)}
+	ended.Archived = []ledger.ArchivedEvent{storetest.Archival(0, "doomed")}
+	require.NoError(t, l.Append(ctx, storetest.Scope, []ledger.Page{{To: 12, Updates: []ledger.Update{made, ended}}}))
+	scope := storetest.Scope
+	scope.Parties = []string{"alice"}
+	page := func() ledger.SnapshotPage {
+		entry := storetest.ActiveEntry(11, 0, "doomed", "sync::1", 0)
+		c := planted(0, "doomed", marker, true)
+		c.Offset, c.Origin = 11, ledger.OriginSnapshot
+		entry.Active.Created = c
+		return ledger.SnapshotPage{Next: storetest.Token("t1"), Entries: []ledger.ContractEntry{entry, storetest.ActiveEntry(11, 1, "kept", "sync::1", 0)}}
+	}
+	write := func(page ledger.SnapshotPage) {
+		resync := l.Resync()
+		progress, err := resync.BeginSnapshot(ctx, "", scope, 12)
+		require.NoError(t, err)
+		require.Zero(t, progress.Entries)
+		_, err = resync.WriteSnapshotPage(ctx, progress, nil, page)
+		require.NoError(t, err)
+	}
+	write(page())
+	require.Equal(t, "1", d.Row("SELECT count(*) FROM indexer.resync_created"))
+	d.redact(Redaction{ContractID: "doomed"})
+	marked, _ := d.holds()
+	require.Empty(t, marked)
+	l.Close()
+	l = d.leadUpdates(d.store())
+	last := page()
+	last.Last = true
+	write(last)
+	marked, _ = d.holds()
+	require.Empty(t, marked)
+	require.Equal(t, []string{"doomed 12", "kept 11"}, d.Rows("SELECT contract_id, activated_offset FROM indexer.active_contracts ORDER BY 1"))
+	var list []findings.Difference
+	require.NoError(t, d.store().CompareDerived(ctx, nil, storetest.Collect(&list)))
+	require.NoError(t, d.store().CompareActive(ctx, 12, last.Entries, func(string) {}, storetest.Collect(&list)))
+	require.Empty(t, list)
+}
+
 // Where it is not known what was active before the database began, a contract of which only its use is stored may be
 // active.
 func TestWhatMayBeActiveIsNotRedacted(t *testing.T) {

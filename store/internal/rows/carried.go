@@ -150,7 +150,7 @@ func (c *Carried) Leave(known func(*ActiveContract) bool) (left []Shown) {
 	for i := range c.Active {
 		if a := &c.Active[i]; known(a) {
 			gone[a.ActivatedNodeID] = true
-			left = append(left, Shown{ContractID: a.ContractID, SynchronizerRef: a.SynchronizerRef})
+			left = append(left, Shown{a.ActivatedNodeID, a.SynchronizerRef, a.ContractID})
 		}
 	}
 	c.Active = slices.DeleteFunc(c.Active, func(a ActiveContract) bool { return gone[a.ActivatedNodeID] })

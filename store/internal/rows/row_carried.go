@@ -87,6 +87,7 @@ type CarriedUnknownElement struct {
 
 // Shown is a row of resync_shown.
 type Shown struct {
-	ContractID      string `db:"contract_id"`
+	NodeID          int32  `db:"node_id"`
 	SynchronizerRef *int32 `db:"synchronizer_ref"`
+	ContractID      string `db:"contract_id"`
 }

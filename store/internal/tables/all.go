@@ -88,11 +88,11 @@ var all = []Table{
 		NoCopy: "a resync finds again what is not shown"},
 	{Name: "resyncs", Family: State, Key: key(offset, node), Place: offset, Reset: Remove, Pruned: true,
 		NoCopy: "as departures"},
-	{Name: "resync_created", Family: State, Place: offset, Reset: Remove, Pruned: true,
+	{Name: "resync_created", Family: State, Key: key(node), Place: offset, Reset: Remove, Pruned: true,
 		NoCopy: "waits until a resync is whole"},
-	{Name: "resync_interface_views", Family: State, Place: offset, Reset: Remove, Pruned: true,
+	{Name: "resync_interface_views", Family: State, Key: key(node, "ordinal"), Place: offset, Reset: Remove, Pruned: true,
 		NoCopy: "as resync_created"},
-	{Name: "resync_shown", Family: State, NoCopy: "as resync_created"},
+	{Name: "resync_shown", Family: State, Key: key(node), NoCopy: "as resync_created"},
 
 	// In this order: what is held follows from the interfaces too, and a contract that a reset makes active again was not
 	// active before.
