@@ -259,6 +259,8 @@ func serverSettings(o Options) map[string]string {
 		"shared_buffers":  "128MB",
 		"timezone":        "UTC",
 		"log_timezone":    "UTC",
+		// As in our own sessions. Compiling a question about a view takes a test up to ten times as long as its answer.
+		"jit": "off",
 	}
 	if !o.Durable {
 		// synchronous_commit stays on: a commit is handed to the operating system
