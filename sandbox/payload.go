@@ -395,9 +395,11 @@ func (v *view) appendViewDetails(dst []byte, number int32) []byte {
 	value := base64.StdEncoding.EncodeToString(r.bytes(nil, 48))
 	dst = append(dst, `[{"typeUrl":"type.googleapis.com/google.rpc.ErrorInfo","value":"`...)
 	dst = append(dst, value...)
-	dst = append(dst, `","unknownFields":{"fields":{}},"valueDecoded":{"reason":"DAML_FAILURE","domain":"","metadata":{"category":"9"}}}`...)
+	dst = append(dst, `","unknownFields":{"fields":{}},"valueDecoded":`+
+		`{"reason":"DAML_FAILURE","domain":"","metadata":{"category":"9"}}}`...)
 	if r.chance(50) {
-		dst = append(dst, `,{"typeUrl":"type.googleapis.com/demo.Unknown","value":"","unknownFields":{"fields":{}},"valueDecoded":"Unknown type for decoding"}`...)
+		dst = append(dst, `,{"typeUrl":"type.googleapis.com/demo.Unknown","value":"","unknownFields":{"fields":{}},`+
+			`"valueDecoded":"Unknown type for decoding"}`...)
 	}
 	return append(dst, ']')
 }

@@ -72,7 +72,8 @@ func (v *view) reasonOf(number int) string {
 func (v *view) appendMoved(dst []byte, index int, e *event) []byte {
 	number := v.movementOf(index, e)
 	if number < 0 {
-		return append(dst, `{"output":{"tag":"TransferInstructionResult_Completed","value":{"receiverHoldingCids":[]}},"meta":{"values":{}}}`...)
+		return append(dst, `{"output":{"tag":"TransferInstructionResult_Completed","value":{"receiverHoldingCids":[]}},`+
+			`"meta":{"values":{}}}`...)
 	}
 	m := &v.movements[number]
 	dst = append(dst, `{"output":{"tag":"TransferInstructionResult_`...)

@@ -28,8 +28,10 @@ type networkChoice struct {
 
 // The interface ids that choices of the token standard are made through.
 const (
-	throughFactory     = "5d8b1dc9c9a3ef1d6a0eb2ab1ca4ce8a9a2f4a7e3e5b5b4d9bfcf5c3c9a1e001:Splice.Api.Token.TransferInstructionV1:TransferFactory"
-	throughInstruction = "5d8b1dc9c9a3ef1d6a0eb2ab1ca4ce8a9a2f4a7e3e5b5b4d9bfcf5c3c9a1e001:Splice.Api.Token.TransferInstructionV1:TransferInstruction"
+	transferModule = "5d8b1dc9c9a3ef1d6a0eb2ab1ca4ce8a9a2f4a7e3e5b5b4d9bfcf5c3c9a1e001:" +
+		"Splice.Api.Token.TransferInstructionV1:"
+	throughFactory     = transferModule + "TransferFactory"
+	throughInstruction = transferModule + "TransferInstruction"
 )
 
 // Contracts of the rules, which are created before the ledger begins.

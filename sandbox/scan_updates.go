@@ -172,7 +172,8 @@ func (v *networkView) appendItem(dst []byte, i int) ([]byte, bool) {
 func (v *networkView) appendTransactionItem(dst []byte, i int, nodes []networkNode, roots []int) []byte {
 	u, x := &v.updates[i], v.extrasOf(i)
 	id := v.updateIDOf(i)
-	dst = fmt.Appendf(dst, `{"update_id":%q,"migration_id":%d,"workflow_id":%q,"record_time":%q,"synchronizer_id":%q,"effective_at":"`,
+	dst = fmt.Appendf(dst, `{"update_id":%q,"migration_id":%d,"workflow_id":%q,"record_time":%q,`+
+		`"synchronizer_id":%q,"effective_at":"`,
 		id, v.migration(i), x.workflow, instant(u.record), v.synchronizers[u.synchronizer])
 	dst = appendInstant(dst, u.effective())
 	dst = append(dst, `","root_event_ids":`...)
@@ -215,7 +216,8 @@ func appendEventIDs(dst []byte, updateID string, numbers []int) []byte {
 
 func (v *networkView) appendCreatedItem(dst []byte, number int32, updateID string, n int) []byte {
 	c := &v.contracts[number]
-	dst = fmt.Appendf(dst, `{"event_type":"created_event","event_id":"%s:%d","contract_id":"%s","template_id":%q,"package_name":%q,"create_arguments":`,
+	dst = fmt.Appendf(dst, `{"event_type":"created_event","event_id":"%s:%d","contract_id":"%s","template_id":%q,`+
+		`"package_name":%q,"create_arguments":`,
 		updateID, n, v.contractID(nil, number), c.kind.id(), c.kind.template().packageName)
 	dst = v.appendPayload(dst, number)
 	dst = append(dst, `,"created_at":"`...)
@@ -231,7 +233,8 @@ func (v *networkView) appendExercisedItem(dst []byte, i int, node *networkNode, 
 	c := node.as
 	packageName, packageID, module, entity := c.name()
 	argument, result := v.values(i, node)
-	dst = fmt.Appendf(dst, `{"event_type":"exercised_event","event_id":"%s:%d","contract_id":"%s","template_id":"%s:%s:%s","package_name":%q,"choice":%q,"choice_argument":%s`,
+	dst = fmt.Appendf(dst, `{"event_type":"exercised_event","event_id":"%s:%d","contract_id":"%s",`+
+		`"template_id":"%s:%s:%s","package_name":%q,"choice":%q,"choice_argument":%s`,
 		updateID, n, c.contract, packageID, module, entity, packageName, c.choice, argument)
 	dst = append(dst, `,"child_event_ids":`...)
 	dst = appendEventIDs(dst, updateID, node.children)
@@ -249,8 +252,8 @@ func (v *networkView) appendReassignmentItem(dst []byte, i int, l *leg) []byte {
 	if r.submitter >= 0 {
 		submitter = v.parties[r.submitter]
 	}
-	dst = fmt.Appendf(dst, `{"update_id":%q,"offset":"%020d","record_time":%q,"event":{"submitter":%q,"source_synchronizer":%q,`+
-		`"target_synchronizer":%q,"migration_id":%d,"unassign_id":%q,"reassignment_counter":%d,`,
+	dst = fmt.Appendf(dst, `{"update_id":%q,"offset":"%020d","record_time":%q,"event":{"submitter":%q,`+
+		`"source_synchronizer":%q,"target_synchronizer":%q,"migration_id":%d,"unassign_id":%q,"reassignment_counter":%d,`,
 		id, u.dealt, instant(u.record), submitter, v.synchronizers[r.source], v.synchronizers[r.target], v.migration(i),
 		v.reassignmentID(nil, l.reassignment), r.counter)
 	if l.assign {

@@ -90,7 +90,9 @@ func (s Scope) UpdateFormat() string {
 		out["includeReassignments"] = f.Reassignments.request()
 	}
 	if f.Topology {
-		out["includeTopologyEvents"] = map[string]any{"includeParticipantAuthorizationEvents": map[string]any{"parties": []string{}}}
+		out["includeTopologyEvents"] = map[string]any{
+			"includeParticipantAuthorizationEvents": map[string]any{"parties": []string{}},
+		}
 	}
 	return mustJSON(out)
 }

@@ -19,7 +19,8 @@ var servedOfNetworks = map[string][]string{
 		acting_parties update_id synchronizer_id record_time`),
 	"exercised_events": strings.Fields(
 		`ledger_offset node_id contract_id template_id package_id package_name module_name entity_name interface_id
-		choice choice_argument exercise_result acting_parties consuming last_descendant_node_id update_id synchronizer_id record_time`),
+		choice choice_argument exercise_result acting_parties consuming last_descendant_node_id update_id
+		synchronizer_id record_time`),
 	"reassignments": strings.Fields(
 		`ledger_offset node_id kind contract_id template_id package_name module_name entity_name reassignment_id
 		source_synchronizer_id target_synchronizer_id submitter reassignment_counter update_id synchronizer_id record_time`),

@@ -134,7 +134,8 @@ func (f *flags) serverOptions() (sandbox.ServerOptions, error) {
 	}
 	if f.TokenFile != "" {
 		if f.Secure.Auth {
-			return opts, errors.New("--token-file is one token for everybody, --auth has one for each user: leave one of them out")
+			return opts, errors.New("--token-file is one token for everybody, --auth has one for each user: leave one of " +
+				"them out")
 		}
 		token, err := readSecret("--token-file", f.TokenFile)
 		if err != nil {

@@ -116,7 +116,8 @@ func (f factory) counters(name, help string, labels ...string) *prometheus.Count
 
 func (f factory) histograms(name, help string, labels ...string) *prometheus.HistogramVec {
 	buckets := prometheus.ExponentialBuckets(0.001, 2.5, 12)
-	return f.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
+	return f.NewHistogramVec(
+		prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
 }
 
 // newMetrics registers what each ledger has with ofLedger, and what there is once in a process with ofProcess; nil:

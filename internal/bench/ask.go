@@ -215,8 +215,8 @@ func sameRows(ours, theirs []string) error {
 		}
 		return "nothing"
 	}
-	return fmt.Errorf("the answer is another one: ours has %d rows and this one %d; only ours has %s; only this one has %s",
-		len(ours), len(theirs), only(ours, theirs), only(theirs, ours))
+	return fmt.Errorf("the answer is another one: ours has %d rows and this one %d; only ours has %s; only this one "+
+		"has %s", len(ours), len(theirs), only(ours, theirs), only(theirs, ours))
 }
 
 // askCold restarts the server and asks once.

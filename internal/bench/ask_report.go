@@ -60,7 +60,8 @@ func (h *harness) reportAsked(ctx context.Context, list []*answered) error {
 			"tables beneath, or over a prototype of another table or index; PQS is the same question in the layout of the " +
 			"Participant Query Store, in the same database. The run compares all answers. A prepared statement was planned " +
 			"before: what it takes less than the question is the price of planning it. After a restart of PostgreSQL its own " +
-			"memory is empty, and the system's is not. The numbers are those of the tasks of an analyst that the questions come from.",
+			"memory is empty, and the system's is not. The numbers are those of the tasks of an analyst that the questions " +
+			"come from.",
 		"PQS's layout is ahead where most contracts of one template are read with their payloads: they are in a table of " +
 			"their own, and ours among all others in the order of the ledger. It is ahead, too, in some questions that take " +
 			"less than a millisecond, most of it to plan a view."}})

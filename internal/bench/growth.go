@@ -139,7 +139,8 @@ func hold(ctx context.Context, url string) error {
 			return err
 		}
 		var n int64
-		if err := tx.QueryRow(context.WithoutCancel(ctx), "SELECT count(*) FROM ledger.stream_checkpoints").Scan(&n); err != nil {
+		err = tx.QueryRow(context.WithoutCancel(ctx), "SELECT count(*) FROM ledger.stream_checkpoints").Scan(&n)
+		if err != nil {
 			return err
 		}
 		_ = sleep(ctx, holdFor) // until then, or until there is nothing more to read
@@ -193,15 +194,17 @@ func (h *harness) reportGrowth(g *grown) {
 		ratios = append(ratios, rates[9]/rates[0])
 	}
 	n := float64(g.data.Len())
-	h.target(target{what: fmt.Sprintf("growth: the last tenth of %s updates to the first one", thousands(n)), measured: median(ratios),
-		wanted: 0.85, digits: 2})
+	h.target(target{what: fmt.Sprintf("growth: the last tenth of %s updates to the first one", thousands(n)),
+		measured: median(ratios), wanted: 0.85, digits: 2})
 	took := time.Duration(n / median(g.whole.rate) * float64(time.Second))
 	h.add(section{title: "Growth", table: table, notes: []string{
-		fmt.Sprintf("%s updates with %.2f events and %s bytes of JSON each, on average, from a server with pages, in %v; %s contracts were "+
-			"created and %s are active at the end. All the while a reader holds a snapshot, a new one every %v. The indexer took %.2f s of CPU "+
-			"for 100,000 updates and %.0f MiB at most; the database is %.1f GB.", thousands(n), float64(g.data.data.Events)/float64(g.data.data.Elements),
-			thousands(float64(g.data.data.Bytes)/float64(g.data.data.Elements)), took.Round(time.Second), thousands(float64(g.rows["created"])),
-			thousands(float64(g.rows["active_contracts"])), holdFor, median(g.whole.cpu), median(g.whole.peak), float64(g.size)/1e9),
+		fmt.Sprintf("%s updates with %.2f events and %s bytes of JSON each, on average, from a server with pages, in %v; "+
+			"%s contracts were created and %s are active at the end. All the while a reader holds a snapshot, a new one "+
+			"every %v. The indexer took %.2f s of CPU for 100,000 updates and %.0f MiB at most; the database is %.1f GB.",
+			thousands(n), float64(g.data.data.Events)/float64(g.data.data.Elements),
+			thousands(float64(g.data.data.Bytes)/float64(g.data.data.Elements)), took.Round(time.Second),
+			thousands(float64(g.rows["created"])), thousands(float64(g.rows["active_contracts"])), holdFor,
+			median(g.whole.cpu), median(g.whole.peak), float64(g.size)/1e9),
 	}})
 }
 

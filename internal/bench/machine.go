@@ -56,7 +56,8 @@ func commit(ctx context.Context) string {
 		return "unknown"
 	}
 	id := strings.TrimSpace(string(out))
-	if changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no").Output(); err != nil || len(changed) > 0 {
+	changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no").Output()
+	if err != nil || len(changed) > 0 {
 		id += "+"
 	}
 	return id

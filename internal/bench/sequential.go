@@ -131,7 +131,8 @@ func sequentialWrite(ctx context.Context, tx pgx.Tx, u *sequentialUpdate) error 
 			}
 		}
 		if e := event.ArchivedEvent; e != nil {
-			if err := exec("INSERT INTO archived VALUES ($1, $2, $3, $4)", u.Offset, e.NodeID, e.ContractID, e.WitnessParties); err != nil {
+			err := exec("INSERT INTO archived VALUES ($1, $2, $3, $4)", u.Offset, e.NodeID, e.ContractID, e.WitnessParties)
+			if err != nil {
 				return err
 			}
 			if err := exec("DELETE FROM active WHERE contract_id = $1", e.ContractID); err != nil {

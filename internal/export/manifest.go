@@ -164,7 +164,8 @@ func (m *Manifest) file(relation string) (File, error) {
 	if n < 0 {
 		return File{}, &ledger.Problem{
 			What: fmt.Sprintf("%s names no file of %s", m.Name(), relation),
-			Do:   "use the release of the indexer that wrote it; or, if nothing of its range was pruned, remove it and export again",
+			Do: "use the release of the indexer that wrote it; or, if nothing of its range was pruned, remove it and " +
+				"export again",
 		}
 	}
 	return m.Files[n], nil
