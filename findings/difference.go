@@ -16,6 +16,8 @@ const (
 	Altered Disagreement = "altered" // a column holds another value
 	Missing Disagreement = "missing" // the row is not stored
 	Extra   Disagreement = "extra"   // a row is stored that should not be
+	// another row says something else, and which of the two is wrong is not known
+	Contradictory Disagreement = "contradictory"
 )
 
 // Difference is a row, or a column of a row, that is not stored as the ledger or the transaction history shows it or,
@@ -40,6 +42,8 @@ type Difference struct {
 	Column string  `json:"column,omitempty"`
 	Wanted *string `json:"ledger"` // what should be stored
 	Stored *string `json:"stored"`
+	// If Kind is Contradictory: what speaks against the row.
+	Says string `json:"says,omitempty"`
 	// Rendering is not nil where nothing is wrong: what differs is an interface view, which the server computes when it is
 	// asked.
 	Rendering *Rendering `json:"rendering,omitempty"`
@@ -87,6 +91,8 @@ func (d Difference) String() string {
 	switch {
 	case d.Rendering != nil:
 		return where + ": " + d.Rendering.String() + d.rendered()
+	case d.Kind == Contradictory:
+		return where + ": " + d.Says
 	case d.Kind == Missing:
 		return where + ": the row is not stored"
 	case d.Kind == Extra && d.Derived:

@@ -6,58 +6,22 @@
 CREATE SCHEMA ledger;
 COMMENT ON SCHEMA ledger IS 'The ledger as one participant shows it, up to ledger.latest_offset(). Read docs/sql.md.';
 
--- Rows that can't be restored from elsewhere are kept twice -----------------------------------------------------
---
--- These rows say what the database holds, from which offset to which, and what each number means. A table X of such rows and its copy
--- X_copy are the two partitions of X_both. X is read; X_copy is read only if X is damaged. Writers write X_both: each statement changes
--- each row from that row's own values, so damage never spreads from one partition to the other.
---
--- Each row has a digest of the values written. If a row and its copy differ, the one whose digest is wrong is damaged. A row that is
--- computed from another one gets a digest only if that one was intact.
-
--- These functions take a row of any table, which only a quoted body allows. None calls another, so that PostgreSQL inlines them. They
--- print times in the session's time zone, which is UTC in all sessions of the indexer.
-
-CREATE FUNCTION row_digest(r anyelement) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE AS $digest$
-SELECT sha256(convert_to(jsonb_strip_nulls(to_jsonb(r) - '{is_copy,digest,intact,recorded_at}'::text[])::text, 'UTF8'))
-$digest$;
-COMMENT ON FUNCTION row_digest(anyelement) IS 'The digest of a row that is kept twice: over all columns that are not NULL, by their names, but for is_copy and digest, for recorded_at, which changes when the same is recorded again, and for intact, a column of queries only: whether the rows that a new row is computed from were intact.';
-
-CREATE FUNCTION is_intact(r anyelement) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE AS $digest$
-SELECT coalesce((to_jsonb(r) ->> 'digest')::bytea = sha256(convert_to(jsonb_strip_nulls(to_jsonb(r) - '{is_copy,digest,intact,recorded_at}'::text[])::text, 'UTF8')), false)
-$digest$;
-COMMENT ON FUNCTION is_intact(anyelement) IS 'Whether a row that is kept twice has the digest that it was written with, see row_digest.';
-
-CREATE FUNCTION changed_digest(r anyelement, changes jsonb) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE AS $digest$
-SELECT CASE WHEN (to_jsonb(r) ->> 'digest')::bytea = sha256(convert_to(jsonb_strip_nulls(to_jsonb(r) - '{is_copy,digest,intact,recorded_at}'::text[])::text, 'UTF8'))
-    THEN sha256(convert_to(jsonb_strip_nulls(to_jsonb(jsonb_populate_record(r, changes)) - '{is_copy,digest,intact,recorded_at}'::text[])::text, 'UTF8')) END
-$digest$;
-COMMENT ON FUNCTION changed_digest(anyelement, jsonb) IS 'The digest of a row after some of its columns are changed. NULL: the row was damaged before.';
-
 -- What the database holds, and of whom ------------------------------------------------------------------------
 
-CREATE TABLE participant_both (
+CREATE TABLE participant (
     only_row       boolean NOT NULL DEFAULT true CHECK (only_row),
-    participant_id text NOT NULL,
+    participant_id text NOT NULL CHECK (participant_id <> ''),
     recorded_at    timestamptz NOT NULL DEFAULT now(),
-    is_copy        boolean NOT NULL DEFAULT false,
-    digest         bytea,
-    PRIMARY KEY (only_row, is_copy)
-) PARTITION BY LIST (is_copy);
-CREATE TABLE participant PARTITION OF participant_both FOR VALUES IN (false);
-CREATE TABLE participant_copy PARTITION OF participant_both FOR VALUES IN (true);
+    PRIMARY KEY (only_row)
+);
 COMMENT ON TABLE participant IS 'The participant whose ledger these tables hold. Empty: the server has not reported its id.';
 
-CREATE TABLE scopes_both (
+CREATE TABLE scopes (
     scope       text NOT NULL,
     definition  jsonb NOT NULL,
     recorded_at timestamptz NOT NULL DEFAULT now(),
-    is_copy     boolean NOT NULL DEFAULT false,
-    digest      bytea,
-    PRIMARY KEY (scope, is_copy)
-) PARTITION BY LIST (is_copy);
-CREATE TABLE scopes PARTITION OF scopes_both FOR VALUES IN (false);
-CREATE TABLE scopes_copy PARTITION OF scopes_both FOR VALUES IN (true);
+    PRIMARY KEY (scope)
+);
 COMMENT ON TABLE scopes IS 'The scopes that the hashes in coverage stand for.';
 
 CREATE TABLE leadership (
@@ -93,80 +57,64 @@ WHERE k.locktype = 'relation' AND k.granted AND k.mode = 'ExclusiveLock' AND k.r
 END;
 COMMENT ON FUNCTION lock_holders(regclass) IS 'The sessions that have locked a view against all others.';
 
-CREATE TABLE checkpoints_both (
+CREATE TABLE checkpoints (
     stream        text NOT NULL,
     ledger_offset bigint,
     event_id      text,
     updated_at    timestamptz NOT NULL DEFAULT now(),
-    is_copy       boolean NOT NULL DEFAULT false,
-    digest        bytea,
-    PRIMARY KEY (stream, is_copy)
-) PARTITION BY LIST (is_copy);
-CREATE TABLE checkpoints PARTITION OF checkpoints_both FOR VALUES IN (false);
-CREATE TABLE checkpoints_copy PARTITION OF checkpoints_both FOR VALUES IN (true);
+    PRIMARY KEY (stream),
+    CHECK (stream = 'transactions' OR stream = 'updates' AND ledger_offset IS NOT NULL AND event_id IS NULL)
+);
 COMMENT ON TABLE checkpoints IS 'Where each stream resumes. For updates this is the watermark, up to which readers see everything.';
 
 CREATE FUNCTION watermark() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates');
 COMMENT ON FUNCTION watermark() IS 'The last offset that is shown. NULL: nothing has been indexed. Shown as ledger.latest_offset().';
 
-CREATE TABLE coverage_both (
-    stream         text   NOT NULL,
+CREATE TABLE coverage (
+    stream         text   NOT NULL CHECK (stream = 'updates'),
     scope          text   NOT NULL,
     from_exclusive bigint NOT NULL CHECK (from_exclusive >= 0),
     to_inclusive   bigint NOT NULL,
-    is_copy        boolean NOT NULL DEFAULT false,
-    digest         bytea,
-    PRIMARY KEY (stream, from_exclusive, is_copy),
-    CHECK (from_exclusive < to_inclusive)
-) PARTITION BY LIST (is_copy);
-CREATE TABLE coverage PARTITION OF coverage_both (
+    PRIMARY KEY (stream, from_exclusive),
+    CHECK (from_exclusive < to_inclusive),
     -- Of two writers of the same range the second waits here, and fails if the first commits.
-    CONSTRAINT coverage_once EXCLUDE USING gist (int8range(from_exclusive, to_inclusive, '(]') WITH &&) WHERE (stream = 'updates')
-) FOR VALUES IN (false) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
-CREATE TABLE coverage_copy PARTITION OF coverage_both FOR VALUES IN (true) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
+    CONSTRAINT coverage_once EXCLUDE USING gist (int8range(from_exclusive, to_inclusive, '(]') WITH &&)
+) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
 COMMENT ON TABLE coverage IS 'The offset ranges whose facts are stored. Written in the transaction that writes the facts.';
 
-CREATE TABLE snapshots_both (
+CREATE TABLE snapshots (
     snapshot_offset bigint NOT NULL,
     scope           text   NOT NULL,
     token_kind      text   NOT NULL,
     token           text   NOT NULL,
-    entries         bigint NOT NULL,
+    entries         bigint NOT NULL CHECK (entries >= 0),
     started_at      timestamptz NOT NULL DEFAULT now(),
     finished_at     timestamptz,
     pruned          boolean,
     mixed           boolean,
-    is_copy         boolean NOT NULL DEFAULT false,
-    digest          bytea,
-    PRIMARY KEY (snapshot_offset, is_copy)
-) PARTITION BY LIST (is_copy);
-CREATE TABLE snapshots PARTITION OF snapshots_both FOR VALUES IN (false);
-CREATE TABLE snapshots_copy PARTITION OF snapshots_both FOR VALUES IN (true);
+    PRIMARY KEY (snapshot_offset)
+);
 CREATE UNIQUE INDEX snapshots_one_unfinished ON snapshots ((finished_at IS NULL)) WHERE finished_at IS NULL;
 COMMENT ON TABLE snapshots IS 'Snapshots that were read or are being read. token: where the next page starts.';
 COMMENT ON COLUMN snapshots.mixed IS 'Some of the rows that pruning made were read in other scopes, and have their witnesses and views. NULL: all are of this scope.';
 COMMENT ON COLUMN snapshots.pruned IS 'Its rows were made of what was stored, when everything before was pruned. NULL: they were read from the participant.';
 
-CREATE TABLE floors_both (
-    stream           text NOT NULL,
-    history_floor    bigint NOT NULL,
-    state_floor      bigint,
-    pruned_to        bigint,
-    changed_to       text,
-    is_copy          boolean NOT NULL DEFAULT false,
-    digest           bytea,
-    PRIMARY KEY (stream, is_copy)
-) PARTITION BY LIST (is_copy);
-CREATE TABLE floors PARTITION OF floors_both FOR VALUES IN (false);
-CREATE TABLE floors_copy PARTITION OF floors_both FOR VALUES IN (true);
+CREATE TABLE floors (
+    stream        text NOT NULL CHECK (stream = 'updates'),
+    history_floor bigint NOT NULL CHECK (history_floor >= 0),
+    state_floor   bigint CHECK (state_floor >= history_floor),
+    pruned_to     bigint CHECK (pruned_to <= history_floor),
+    changed_to    text,
+    PRIMARY KEY (stream)
+);
 COMMENT ON TABLE floors IS 'From where events are complete, and from where the active set is known at every offset (NULL: nowhere).';
 COMMENT ON COLUMN floors.pruned_to IS 'The highest offset up to which an operator pruned. NULL: nothing was pruned.';
 COMMENT ON COLUMN floors.changed_to IS 'The scope in force, while some of the coverage is of another one, from before the scope was changed. NULL: all of it is of one scope.';
 
 -- Dictionaries: long names and lists of parties are stored once ------------------------------------------------
 
-CREATE TABLE templates_both (
+CREATE TABLE templates (
     template_ref              integer NOT NULL,
     template_id               text NOT NULL,
     package_id                text NOT NULL,
@@ -174,54 +122,31 @@ CREATE TABLE templates_both (
     module_name               text NOT NULL,
     entity_name               text NOT NULL,
     representative_package_id text,
-    is_copy                   boolean NOT NULL DEFAULT false,
-    digest                    bytea
-) PARTITION BY LIST (is_copy);
-CREATE TABLE templates PARTITION OF templates_both (
     PRIMARY KEY (template_ref),
-    UNIQUE NULLS NOT DISTINCT (template_id, package_name, representative_package_id)
-) FOR VALUES IN (false) WITH (autovacuum_analyze_threshold = 1, autovacuum_analyze_scale_factor = 0);
-CREATE TABLE templates_copy PARTITION OF templates_both (
-    PRIMARY KEY (template_ref),
-    UNIQUE NULLS NOT DISTINCT (template_id, package_name, representative_package_id)
-) FOR VALUES IN (true);
+    UNIQUE NULLS NOT DISTINCT (template_id, package_name, representative_package_id),
+    CHECK (template_id = package_id || ':' || module_name || ':' || entity_name OR template_id = '') -- empty: a network does not say
+) WITH (autovacuum_analyze_threshold = 1, autovacuum_analyze_scale_factor = 0);
 -- A name has one id for each version of its package. Without statistics the planner expects a condition on names to find a single row, and
 -- reads all contracts again for each version.
 CREATE STATISTICS templates_names (dependencies) ON package_name, module_name, entity_name FROM templates;
 COMMENT ON TABLE templates IS 'Each template id as served, with the package names that came with it.';
 
-CREATE TABLE synchronizers_both (
+CREATE TABLE synchronizers (
     synchronizer_ref integer NOT NULL,
     synchronizer_id  text NOT NULL,
-    is_copy          boolean NOT NULL DEFAULT false,
-    digest           bytea
-) PARTITION BY LIST (is_copy);
-CREATE TABLE synchronizers PARTITION OF synchronizers_both (
     PRIMARY KEY (synchronizer_ref),
     UNIQUE (synchronizer_id)
-) FOR VALUES IN (false);
-CREATE TABLE synchronizers_copy PARTITION OF synchronizers_both (
-    PRIMARY KEY (synchronizer_ref),
-    UNIQUE (synchronizer_id)
-) FOR VALUES IN (true);
+);
 COMMENT ON TABLE synchronizers IS 'Each synchronizer id that was served.';
 
 -- Lists of parties are a third of a contract's bytes, and mostly the same as those of other contracts.
-CREATE TABLE party_lists_both (
+CREATE TABLE party_lists (
     party_list_ref integer NOT NULL CHECK (party_list_ref > 0),
     parties        text[]  NOT NULL,
-    is_copy        boolean NOT NULL DEFAULT false,
-    digest         bytea
-) PARTITION BY LIST (is_copy);
-CREATE TABLE party_lists PARTITION OF party_lists_both (
     PRIMARY KEY (party_list_ref),
     -- A unique btree would refuse a list of more than 2.7 kB.
     CONSTRAINT party_lists_once EXCLUDE USING hash (parties WITH =)
-) FOR VALUES IN (false);
-CREATE TABLE party_lists_copy PARTITION OF party_lists_both (
-    PRIMARY KEY (party_list_ref)
-) FOR VALUES IN (true);
-CREATE INDEX party_lists_copy_parties ON party_lists_copy USING hash (parties); -- if the row in the table is damaged
+);
 COMMENT ON TABLE party_lists IS 'Each list of parties that was served, sorted by its bytes, each party once. Written before the rows that refer to it, like the other dictionaries, and kept when these rows are removed.';
 
 -- Facts: written once, never updated. The indexer attaches partitions when rows need them -----------------------

@@ -6,32 +6,22 @@
 
 -- Where the history stands ---------------------------------------------------------------------------------------
 
-CREATE TABLE network_both (
+CREATE TABLE network (
     only_row    boolean NOT NULL DEFAULT true CHECK (only_row),
-    network_id  text NOT NULL,
+    network_id  text NOT NULL CHECK (network_id <> ''),
     recorded_at timestamptz NOT NULL DEFAULT now(),
-    is_copy     boolean NOT NULL DEFAULT false,
-    digest      bytea,
-    PRIMARY KEY (only_row, is_copy)
-) PARTITION BY LIST (is_copy);
-CREATE TABLE network PARTITION OF network_both FOR VALUES IN (false);
-CREATE TABLE network_copy PARTITION OF network_both FOR VALUES IN (true);
+    PRIMARY KEY (only_row)
+);
 COMMENT ON TABLE network IS 'The network whose transaction history these tables hold, by the party that operates it. Empty while the service has not sent it.';
 
-CREATE TABLE transactions_position_both (
+CREATE TABLE transactions_position (
     only_row    boolean NOT NULL DEFAULT true CHECK (only_row),
     revision    bigint  NOT NULL,
     last_seq    bigint  NOT NULL CHECK (last_seq >= 0),
     rereading   boolean NOT NULL,
-    is_copy     boolean NOT NULL DEFAULT false,
-    digest      bytea,
-    PRIMARY KEY (only_row, is_copy)
-) PARTITION BY LIST (is_copy);
-CREATE TABLE transactions_position PARTITION OF transactions_position_both FOR VALUES IN (false);
-CREATE TABLE transactions_position_copy PARTITION OF transactions_position_both FOR VALUES IN (true);
-INSERT INTO transactions_position_both (only_row, revision, last_seq, rereading, is_copy, digest)
-SELECT r.*, c.is_copy, row_digest(r)
-FROM (SELECT true AS only_row, 0 AS revision, 0 AS last_seq, false AS rereading) r, unnest('{f,t}'::boolean[]) c (is_copy);
+    PRIMARY KEY (only_row)
+);
+INSERT INTO transactions_position (revision, last_seq, rereading) VALUES (0, 0, false);
 COMMENT ON TABLE transactions_position IS 'How far the transaction history has been read. It moves by compare-and-swap of revision, in the transaction that writes the records. revision 0: not begun.';
 COMMENT ON COLUMN transactions_position.rereading IS 'The records were cleared, because the service''s no longer fitted them, and its end was not reached since. Shown in ledger.stream_checkpoints.';
 

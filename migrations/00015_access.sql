@@ -71,7 +71,6 @@ BEGIN
             FROM added n
             CROSS JOIN LATERAL unnest(n.parties) m (party)
             JOIN reader_parties r ON r.party = m.party
-            WHERE NOT n.is_copy
             ORDER BY r.reader, n.party_list_ref
         LOOP
             UPDATE reader_lists l SET bits = set_bit(l.bits, seen.party_list_ref % 8192, 1)
@@ -82,7 +81,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION add_reader_lists() IS 'Lets readers see rows with new lists of parties, in the transaction that numbers these.';
-CREATE TRIGGER add_reader_lists AFTER INSERT ON party_lists_both REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_reader_lists();
+CREATE TRIGGER add_reader_lists AFTER INSERT ON party_lists REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_reader_lists();
 
 -- What policies read. These views have their owner's rights, and show a role its own grants.
 -- There are more bits than lists, because a number beyond the last bit is an error. If a chunk is missing nothing is shown: the bits of the

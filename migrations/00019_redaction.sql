@@ -2,7 +2,7 @@
 
 -- +goose Up
 
-CREATE TABLE redactions_both (
+CREATE TABLE redactions (
     redaction   bigint NOT NULL,
     kind        text NOT NULL CHECK (kind IN ('contract', 'update')),
     id          text NOT NULL,
@@ -11,12 +11,8 @@ CREATE TABLE redactions_both (
     redacted_by text NOT NULL,
     reason      text NOT NULL,
     erased      jsonb NOT NULL,
-    is_copy     boolean NOT NULL DEFAULT false,
-    digest      bytea,
-    PRIMARY KEY (redaction, is_copy)
-) PARTITION BY LIST (is_copy);
-CREATE TABLE redactions PARTITION OF redactions_both FOR VALUES IN (false);
-CREATE TABLE redactions_copy PARTITION OF redactions_both FOR VALUES IN (true);
+    PRIMARY KEY (redaction)
+);
 COMMENT ON TABLE redactions IS 'Contracts and updates whose content was erased. Whoever writes rows leaves this content out, and whoever compares them with their source does without it. Rows are never removed. Shown as ledger.redactions.';
 
 CREATE VIEW ledger.redactions WITH (security_invoker = true) AS
@@ -33,17 +29,12 @@ COMMENT ON COLUMN ledger.redactions.redacted_by IS 'By which database role.';
 COMMENT ON COLUMN ledger.redactions.reason IS 'The reason that the operator gave.';
 COMMENT ON COLUMN ledger.redactions.erased IS 'From how many rows content was erased, by table. Of an update and its contracts together, in the update''s row.';
 
-CREATE TABLE redacted_records_both (
+CREATE TABLE redacted_records (
     update_id text NOT NULL,
     records   jsonb NOT NULL,
-    is_copy   boolean NOT NULL DEFAULT false,
-    digest    bytea,
-    PRIMARY KEY (update_id, is_copy)
-) PARTITION BY LIST (is_copy);
-CREATE TABLE redacted_records PARTITION OF redacted_records_both FOR VALUES IN (false);
-CREATE TABLE redacted_records_copy PARTITION OF redacted_records_both FOR VALUES IN (true);
+    PRIMARY KEY (update_id)
+);
 COMMENT ON TABLE redacted_records IS 'The records of the transaction history that followed from updates of a network before something of these was redacted, without what was. They are what follows from these updates from then on. Rows are never removed.';
 
 -- Records that were noted may be redacted further.
 ALTER TABLE redacted_records ALTER COLUMN records SET STATISTICS 0;
-ALTER TABLE redacted_records_copy ALTER COLUMN records SET STATISTICS 0;

@@ -1,31 +1,22 @@
 -- name: CoverageInsert :exec
-INSERT INTO coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
-SELECT r.*, c.is_copy, row_digest(r)
-FROM (SELECT @stream::text AS stream, @scope::text AS scope, @from_exclusive::bigint AS from_exclusive, @to_inclusive::bigint AS to_inclusive) r,
-    unnest('{f,t}'::boolean[]) c (is_copy);
+INSERT INTO coverage (stream, scope, from_exclusive, to_inclusive) VALUES (@stream, @scope, @from_exclusive, @to_inclusive);
 
--- name: CoverageMerge :one
+-- name: CoverageMerge :execrows
 -- Merges a scope's rows that overlap a range, or end where it begins. What reaches above the range stays a row of its own. 0: the
 -- rows don't cover the range.
 WITH parts AS (
-    DELETE FROM coverage_both c
+    DELETE FROM coverage c
     WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive < @to_inclusive::bigint AND c.to_inclusive >= @from_exclusive::bigint
-    RETURNING c.is_copy, c.from_exclusive, c.to_inclusive, is_intact(c) AS intact
+    RETURNING c.from_exclusive, c.to_inclusive
 ), whole AS (
-    SELECT p.is_copy, min(p.from_exclusive) AS from_exclusive, max(p.to_inclusive) AS to_inclusive, bool_and(p.intact) AS intact
-    FROM parts p GROUP BY p.is_copy
+    SELECT min(p.from_exclusive) AS from_exclusive, max(p.to_inclusive) AS to_inclusive FROM parts p
     HAVING min(p.from_exclusive) <= @from_exclusive::bigint AND max(p.to_inclusive) >= @to_inclusive::bigint
         AND sum(p.to_inclusive - p.from_exclusive) = max(p.to_inclusive) - min(p.from_exclusive)
-), pieces AS (
-    SELECT @stream::text AS stream, @scope::text AS scope, w.from_exclusive, @to_inclusive::bigint AS to_inclusive, w.is_copy, w.intact FROM whole w
-    UNION ALL
-    SELECT @stream, @scope, @to_inclusive, w.to_inclusive, w.is_copy, w.intact FROM whole w WHERE w.to_inclusive > @to_inclusive
-), merged AS (
-    INSERT INTO coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
-    SELECT p.stream, p.scope, p.from_exclusive, p.to_inclusive, p.is_copy, CASE WHEN p.intact THEN row_digest(p) END FROM pieces p
-    RETURNING is_copy
 )
-SELECT count(*) FROM merged WHERE NOT is_copy;
+INSERT INTO coverage (stream, scope, from_exclusive, to_inclusive)
+SELECT @stream::text, @scope::text, p.from_exclusive, p.to_inclusive FROM whole w
+CROSS JOIN LATERAL (VALUES (w.from_exclusive, @to_inclusive::bigint), (@to_inclusive::bigint, w.to_inclusive)) p (from_exclusive, to_inclusive)
+WHERE p.from_exclusive < p.to_inclusive;
 
 -- name: CoverageAhead :many
 -- The ranges that are covered above the watermark.
@@ -56,13 +47,11 @@ SELECT (EXISTS (SELECT FROM checkpoints c WHERE c.stream = 'updates') OR EXISTS 
     OR EXISTS (SELECT FROM transactions_position p WHERE p.revision > 0))::boolean AS history;
 
 -- name: ScopeRecord :exec
-INSERT INTO scopes_both (scope, definition, recorded_at, is_copy, digest)
-SELECT r.*, c.is_copy, row_digest(r)
-FROM (SELECT @scope::text AS scope, @definition::jsonb AS definition, now() AS recorded_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
+INSERT INTO scopes (scope, definition) VALUES (@scope, @definition)
 ON CONFLICT DO NOTHING;
 
 -- name: ScopesClear :exec
-DELETE FROM scopes_both;
+DELETE FROM scopes;
 
 -- name: CoverageBelow :many
 -- The covered ranges that begin below an offset.

@@ -50,36 +50,31 @@ SELECT EXISTS (
 -- Puts a snapshot at the floor in the place of the one that was carried. An entry is what is active, or an incomplete reassignment. Its
 -- scope is that of the coverage, which is still there.
 WITH before AS (
-    DELETE FROM snapshots_both
+    DELETE FROM snapshots
 )
-INSERT INTO snapshots_both (snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, pruned, mixed, is_copy, digest)
-SELECT r.*, k.is_copy, row_digest(r)
-FROM (
-    SELECT @floor::bigint AS snapshot_offset,
-        (SELECT v.scope FROM coverage v WHERE v.stream = 'updates' AND v.from_exclusive <= @floor AND v.to_inclusive > @floor) AS scope, '' AS token_kind, '' AS token,
-        (SELECT count(*) FROM carried_created c WHERE c.reassignment_counter IS NOT NULL AND c.snapshot_offset = @floor) + (SELECT count(*) FROM carried_reassignments)
-            + (SELECT count(*) FROM carried_unknown_elements) AS entries,
-        now() AS started_at, now() AS finished_at, true AS pruned,
-        (SELECT nullif(count(DISTINCT w.scope) > 1 OR bool_or(w.mixed), false) FROM (
-            SELECT v.scope, false AS mixed FROM coverage v WHERE v.stream = 'updates' AND v.from_exclusive <= @floor
-            UNION ALL
-            SELECT k.scope, coalesce(k.mixed, false) FROM snapshots k
-        ) w) AS mixed
-) r, unnest('{f,t}'::boolean[]) k (is_copy);
+INSERT INTO snapshots (snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, pruned, mixed)
+SELECT @floor::bigint,
+    (SELECT v.scope FROM coverage v WHERE v.stream = 'updates' AND v.from_exclusive <= @floor AND v.to_inclusive > @floor), '', '',
+    (SELECT count(*) FROM carried_created c WHERE c.reassignment_counter IS NOT NULL AND c.snapshot_offset = @floor) + (SELECT count(*) FROM carried_reassignments)
+        + (SELECT count(*) FROM carried_unknown_elements),
+    now(), now(), true,
+    (SELECT nullif(count(DISTINCT w.scope) > 1 OR bool_or(w.mixed), false) FROM (
+        SELECT v.scope, false AS mixed FROM coverage v WHERE v.stream = 'updates' AND v.from_exclusive <= @floor
+        UNION ALL
+        SELECT k.scope, coalesce(k.mixed, false) FROM snapshots k
+    ) w);
 
 -- name: PruneCoverage :exec
 -- Removes the coverage up to the floor, and shortens the range that contains it.
 WITH gone AS (
-    DELETE FROM coverage_both d WHERE d.stream = 'updates' AND d.to_inclusive <= @floor::bigint
+    DELETE FROM coverage d WHERE d.stream = 'updates' AND d.to_inclusive <= @floor::bigint
 )
-UPDATE coverage_both c SET from_exclusive = @floor::bigint, digest = changed_digest(c, jsonb_build_object('from_exclusive', @floor::bigint))
+UPDATE coverage c SET from_exclusive = @floor::bigint
 WHERE c.stream = 'updates' AND c.from_exclusive < @floor::bigint AND c.to_inclusive > @floor::bigint;
 
 -- name: PruneFloors :exec
 -- The floors are where they would be if indexing had begun with a snapshot there.
-UPDATE floors_both f SET history_floor = @floor::bigint, state_floor = @floor::bigint, pruned_to = greatest(f.pruned_to, @floor::bigint),
-    digest = changed_digest(f, jsonb_build_object('history_floor', @floor::bigint, 'state_floor', @floor::bigint,
-        'pruned_to', greatest(f.pruned_to, @floor::bigint)))
+UPDATE floors f SET history_floor = @floor::bigint, state_floor = @floor::bigint, pruned_to = greatest(f.pruned_to, @floor::bigint)
 WHERE f.stream = 'updates';
 
 -- name: PruneSeals :exec

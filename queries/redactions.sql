@@ -1,15 +1,12 @@
 -- name: RedactionIDs :many
 -- What was redacted. A row that is damaged in one table is whole in the other.
-SELECT DISTINCT r.kind, r.id FROM redactions_both r;
+SELECT r.kind, r.id FROM redactions r;
 
 -- name: RedactionAdd :exec
-INSERT INTO redactions_both (redaction, kind, id, of_update, redacted_at, redacted_by, reason, erased, is_copy, digest)
-SELECT r.*, c.is_copy, row_digest(r)
-FROM (
-    SELECT coalesce(max(x.redaction), 0) + 1 AS redaction, @kind::text AS kind, @id::text AS id, sqlc.narg('of_update')::text AS of_update,
-        now()::timestamptz AS redacted_at, session_user::text AS redacted_by, @reason::text AS reason, @erased::jsonb AS erased
-    FROM redactions_both x
-) r, unnest('{f,t}'::boolean[]) c (is_copy);
+INSERT INTO redactions (redaction, kind, id, of_update, redacted_at, redacted_by, reason, erased)
+SELECT coalesce(max(x.redaction), 0) + 1, @kind::text, @id::text, sqlc.narg('of_update')::text, now(), session_user::text, @reason::text,
+    @erased::jsonb
+FROM redactions x;
 
 -- name: RedactionOf :many
 -- The redaction of a contract or an update, if there was one.
@@ -53,9 +50,8 @@ SELECT n.update_id, n.records FROM redacted_records n
 WHERE EXISTS (SELECT FROM unnest(@contract_ids::text[]) c (id) WHERE strpos(n.records::text, btrim(to_jsonb(c.id)::text, '"')) > 0);
 
 -- name: RedactionNoteRecords :exec
-INSERT INTO redacted_records_both (update_id, records, is_copy, digest)
-SELECT r.*, c.is_copy, row_digest(r) FROM (SELECT @update_id::text AS update_id, @records::jsonb AS records) r, unnest('{f,t}'::boolean[]) c (is_copy)
-ON CONFLICT (update_id, is_copy) DO UPDATE SET records = excluded.records, digest = excluded.digest;
+INSERT INTO redacted_records (update_id, records) VALUES (@update_id, @records)
+ON CONFLICT (update_id) DO UPDATE SET records = excluded.records;
 
 -- name: RedactionUpdates :many
 -- Where an update is, of which something is shown. Updates of several synchronizers may have one id.

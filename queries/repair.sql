@@ -76,22 +76,17 @@ WHERE NOT EXISTS (SELECT FROM carried_created c WHERE c.ledger_offset = v.ledger
 -- that were written ahead. The parts of one statement run in no defined order, but the deletion ends before the first row is inserted
 -- and checked against the exclusion constraint: the inserted rows are computed from all that the deletion returns.
 WITH mine AS (
-    DELETE FROM coverage_both c
+    DELETE FROM coverage c
     WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive <= @to_inclusive::bigint AND c.to_inclusive >= @from_exclusive::bigint
       AND c.from_exclusive < watermark()
-    RETURNING c.is_copy, int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed, is_intact(c) AS intact
+    RETURNING int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed
 ), others AS (
-    SELECT c.is_copy, int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM coverage_both c
+    SELECT int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM coverage c
     WHERE c.stream = @stream AND c.scope <> @scope AND c.from_exclusive < @to_inclusive::bigint AND c.to_inclusive > @from_exclusive::bigint
 ), whole AS (
-    SELECT k.is_copy, coalesce((SELECT bool_and(m.intact) FROM mine m WHERE m.is_copy = k.is_copy), true) AS intact,
-        coalesce((SELECT range_agg(m.claimed) FROM mine m WHERE m.is_copy = k.is_copy), '{}'::int8multirange)
+    SELECT coalesce((SELECT range_agg(m.claimed) FROM mine m), '{}'::int8multirange)
         + (int8multirange(int8range(@from_exclusive::bigint, @to_inclusive::bigint, '(]'))
-            - coalesce((SELECT range_agg(o.claimed) FROM others o WHERE o.is_copy = k.is_copy), '{}'::int8multirange)) AS claimed
-    FROM unnest('{f,t}'::boolean[]) k (is_copy)
-), pieces AS (
-    SELECT @stream::text AS stream, @scope::text AS scope, lower(part) - 1 AS from_exclusive, upper(part) - 1 AS to_inclusive, w.is_copy, w.intact
-    FROM whole w, unnest(w.claimed) AS part
+            - coalesce((SELECT range_agg(o.claimed) FROM others o), '{}'::int8multirange)) AS claimed
 )
-INSERT INTO coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
-SELECT p.stream, p.scope, p.from_exclusive, p.to_inclusive, p.is_copy, CASE WHEN p.intact THEN row_digest(p) END FROM pieces p;
+INSERT INTO coverage (stream, scope, from_exclusive, to_inclusive)
+SELECT @stream::text, @scope::text, lower(part) - 1, upper(part) - 1 FROM whole w, unnest(w.claimed) AS part;

@@ -16,13 +16,10 @@ WITH ended AS (
 )
 SELECT FROM ended;
 
--- name: ResetCoverage :one
+-- name: ResetCoverage :execrows
 -- Removes the coverage above the offset, except for a range that contains it: ResetCoverageCut shortens that.
-WITH gone AS (
-    DELETE FROM coverage_both c WHERE c.from_exclusive >= @after RETURNING c.is_copy
-)
-SELECT count(*) FROM gone WHERE NOT is_copy;
+DELETE FROM coverage c WHERE c.from_exclusive >= @after;
 
 -- name: ResetCoverageCut :exec
-UPDATE coverage_both c SET to_inclusive = @after, digest = changed_digest(c, jsonb_build_object('to_inclusive', @after::bigint))
+UPDATE coverage c SET to_inclusive = @after
 WHERE c.from_exclusive < @after AND c.to_inclusive > @after;

@@ -8,8 +8,7 @@ GROUP BY c.scope ORDER BY c.scope;
 
 -- name: ScopeChange :exec
 -- Says which scope is in force.
-UPDATE floors_both f SET changed_to = @scope::text, digest = changed_digest(f, jsonb_build_object('changed_to', @scope::text))
-WHERE f.stream = 'updates';
+UPDATE floors f SET changed_to = @scope::text WHERE f.stream = 'updates';
 
 -- name: ScopesForget :exec
 -- Removes the scopes that nothing is covered in, and no snapshot was read in, except the one in force. It is not named any more where it is
@@ -19,10 +18,10 @@ WITH used AS (
     UNION
     SELECT k.scope FROM snapshots k
 ), gone AS (
-    DELETE FROM scopes_both s
+    DELETE FROM scopes s
     WHERE s.scope <> (SELECT n.changed_to FROM floors n WHERE n.stream = 'updates') AND NOT EXISTS (SELECT FROM used u WHERE u.scope = s.scope)
 )
-UPDATE floors_both f SET changed_to = NULL, digest = changed_digest(f, jsonb_build_object('changed_to', NULL::text))
+UPDATE floors f SET changed_to = NULL
 WHERE f.stream = 'updates' AND f.changed_to IS NOT NULL AND NOT EXISTS (SELECT FROM used u WHERE u.scope <> f.changed_to);
 
 -- name: ScopeAt :one

@@ -44,7 +44,7 @@ SELECT coalesce((SELECT u.ledger_offset FROM updates u ORDER BY u.ledger_offset 
 -- Bytes on disk: of the database, and of the tables of this ledger with their indexes.
 SELECT pg_database_size(current_database())::bigint AS database,
     (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_catalog.pg_class c
-     WHERE c.relkind = 'r' AND c.relnamespace = (SELECT k.relnamespace FROM pg_catalog.pg_class k WHERE k.oid = 'checkpoints_both'::regclass))::bigint AS ledger,
+     WHERE c.relkind = 'r' AND c.relnamespace = (SELECT k.relnamespace FROM pg_catalog.pg_class k WHERE k.oid = 'checkpoints'::regclass))::bigint AS ledger,
     (SELECT count(*) FROM partitions)::bigint AS partitions,
     current_setting('server_version')::text AS server_version;
 

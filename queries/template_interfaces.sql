@@ -5,7 +5,7 @@ SELECT template_ref, interface_id FROM template_interfaces;
 -- Stores that a contract of a template had a view of an interface. The template has its number already.
 INSERT INTO template_interfaces (template_ref, interface_id)
 SELECT DISTINCT t.template_ref, @interface_id::text
-FROM templates_both t
-WHERE is_intact(t) AND t.template_id = @template_id AND t.package_name = @package_name
+FROM templates t
+WHERE t.template_id = @template_id AND t.package_name = @package_name
   AND t.representative_package_id IS NOT DISTINCT FROM sqlc.narg('representative_package_id')
 ON CONFLICT DO NOTHING;

@@ -1,19 +1,13 @@
 -- name: TransactionsPositionGet :one
--- The row, or its copy if the row is damaged: the next write depends on it.
-SELECT h.revision, h.last_seq, h.rereading
-FROM transactions_position_both h WHERE is_intact(h) ORDER BY h.is_copy LIMIT 1;
+SELECT h.revision, h.last_seq, h.rereading FROM transactions_position h;
 
 -- name: TransactionsPositionHold :many
 -- Keeps the position as it is until the transaction ends. No row: it is not what the writer expected.
 SELECT revision FROM transactions_position WHERE revision = @revision FOR UPDATE;
 
 -- name: TransactionsPositionPut :exec
-INSERT INTO transactions_position_both (only_row, revision, last_seq, rereading, is_copy, digest)
-SELECT r.*, c.is_copy, row_digest(r)
-FROM (SELECT true AS only_row, @revision::bigint AS revision, @last_seq::bigint AS last_seq, @rereading::boolean AS rereading) r,
-    unnest('{f,t}'::boolean[]) c (is_copy)
-ON CONFLICT (only_row, is_copy) DO UPDATE SET revision = excluded.revision, last_seq = excluded.last_seq, rereading = excluded.rereading,
-    digest = excluded.digest;
+INSERT INTO transactions_position (revision, last_seq, rereading) VALUES (@revision, @last_seq, @rereading)
+ON CONFLICT (only_row) DO UPDATE SET revision = excluded.revision, last_seq = excluded.last_seq, rereading = excluded.rereading;
 
 -- name: TransactionsMarks :many
 -- The marks of the records after one seq up to another, and whether no other record has their event id. PostgreSQL runs the subquery row
@@ -31,11 +25,9 @@ WHERE (SELECT t.seq FROM transactions t WHERE t.event_id = w.event_id LIMIT 1) I
 
 -- name: TransactionsCheckpoint :exec
 -- ledger_offset: up to where records are derived from updates; NULL: they are served.
-INSERT INTO checkpoints_both (stream, ledger_offset, event_id, updated_at, is_copy, digest)
-SELECT r.*, c.is_copy, row_digest(r)
-FROM (SELECT @stream::text AS stream, sqlc.narg('ledger_offset')::bigint AS ledger_offset, sqlc.narg('event_id')::text AS event_id, now() AS updated_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
-ON CONFLICT (stream, is_copy) DO UPDATE
-SET event_id = excluded.event_id, ledger_offset = excluded.ledger_offset, updated_at = excluded.updated_at, digest = excluded.digest;
+INSERT INTO checkpoints (stream, ledger_offset, event_id) VALUES (@stream, sqlc.narg('ledger_offset'), sqlc.narg('event_id'))
+ON CONFLICT (stream) DO UPDATE
+SET event_id = excluded.event_id, ledger_offset = excluded.ledger_offset, updated_at = excluded.updated_at;
 
 -- name: TransactionsSeqs :many
 -- The seqs of the stored records after one seq up to another.

@@ -50,7 +50,7 @@ func newAttacked(t *testing.T) *attacked {
 	makeTypedViews(t, l.store)
 	history := d.leadTransactions(l.store)
 	writeRecords(t, d, history)
-	d.Write(`INSERT INTO indexer.redactions (redaction, kind, id, redacted_at, redacted_by, reason, erased)
+	d.Exec(`INSERT INTO indexer.redactions (redaction, kind, id, redacted_at, redacted_by, reason, erased)
 		SELECT row_number() OVER (), r.kind, r.id, now(), 'operator', r.id, '{}'
 		FROM (VALUES ('contract', 'ended-` + secret + `'), ('update', 'update-of-` + secret + `'), ('contract', 'contract-of-alice-1'), ('update', 'update-1')) r (kind, id)`)
 	d.Exec("INSERT INTO indexer.hosting (party, hosted, onboarded, asked_offset) VALUES ($1, true, false, 0)", "party-of-"+secret)

@@ -92,7 +92,7 @@ func TestProjection(t *testing.T) {
 	l := d.started()
 	rapid.Check(t, func(rt *rapid.T) {
 		d.Exec("TRUNCATE indexer.updates, indexer.created, indexer.archived, indexer.exercised, indexer.reassignments, indexer.lifetimes, indexer.active_contracts, indexer.coverage")
-		d.Write("UPDATE indexer.checkpoints SET ledger_offset = 0")
+		d.Exec("UPDATE indexer.checkpoints SET ledger_offset = 0")
 		var h storetest.History
 		h.Draw(rt)
 		for _, batch := range h.Batches(rt) {

@@ -143,7 +143,7 @@ func TestOffsetAt(t *testing.T) {
 	begin := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(rt *rapid.T) {
 		d.Exec("TRUNCATE indexer.updates, indexer.coverage")
-		d.Write("UPDATE indexer.checkpoints SET ledger_offset = 0")
+		d.Exec("UPDATE indexer.checkpoints SET ledger_offset = 0")
 		var updates []ledger.Update
 		clocks, at := map[string]int{}, ledger.Offset(0)
 		for range rapid.IntRange(1, 12).Draw(rt, "updates") {
@@ -179,7 +179,7 @@ func TestOffsetAtOfASynchronizerThatWasAway(t *testing.T) {
 		SELECT n, 'transaction', s.number, '2026-01-01Z'::timestamptz + CASE s.synchronizer_id WHEN 'sync::1' THEN n ELSE n / 1000 END * interval '1 second'
 		FROM generate_series(3, 60000) n
 		JOIN ledger.synchronizers s ON s.synchronizer_id = CASE WHEN n BETWEEN 29000 AND 31000 AND n % 2 = 0 THEN 'sync::2' ELSE 'sync::1' END`)
-	d.Write("UPDATE indexer.checkpoints SET ledger_offset = 60000")
+	d.Exec("UPDATE indexer.checkpoints SET ledger_offset = 60000")
 	d.Exec("VACUUM ANALYZE indexer.updates")    // with it the block index has all of them
 	d.Exec("SELECT pg_stat_force_next_flush()") // else what it read may count below: PostgreSQL reports at most once a second
 	tx, err := d.Conn.Begin(t.Context())
@@ -230,7 +230,7 @@ func TestOffsetAtRefusesATimeBeforeWhatIsIndexed(t *testing.T) {
 	for _, arguments := range []string{"now() + interval '1 day'", "now() + interval '1 day', 'sync::1'", "'infinity'"} {
 		d.requireError("that is in the future", "SELECT ledger.offset_at("+arguments+")")
 	}
-	d.Write("INSERT INTO indexer.offset_checkpoints (ledger_offset, ordinal, synchronizer_ref, record_time) SELECT 100, 0, number, '2000-01-02Z' FROM ledger.synchronizers WHERE synchronizer_id = 'sync::1'")
+	d.Exec("INSERT INTO indexer.offset_checkpoints (ledger_offset, ordinal, synchronizer_ref, record_time) SELECT 100, 0, number, '2000-01-02Z' FROM ledger.synchronizers WHERE synchronizer_id = 'sync::1'")
 	refused("is not known: there is no update after offset 100", "'2000-01-01Z', 'sync::1'")
 	refused("is not known: there is no update after offset 100", "'2000-01-02Z', 'sync::2'")
 	require.Equal(t, "100", d.Row("SELECT ledger.offset_at('2000-01-02Z', 'sync::1')"))
@@ -243,7 +243,7 @@ func TestOffsetAtRefusesATimeBeforeWhatIsIndexed(t *testing.T) {
 	require.Empty(t, d.notices("SELECT ledger.offset_at(ledger.time_at(101))"))
 	require.Equal(t, []string{"the ledger is indexed up to offset 101, and nothing of 2026-01-02 00:00:00+00 or later has come yet"},
 		d.notices("SELECT ledger.offset_at('2026-01-02Z')"))
-	d.Write("UPDATE indexer.offset_checkpoints SET record_time = '2026-01-03Z'")
+	d.Exec("UPDATE indexer.offset_checkpoints SET record_time = '2026-01-03Z'")
 	require.Empty(t, d.notices("SELECT ledger.offset_at('2026-01-02Z')"))
 	require.Equal(t, "<nil>", d.Row("SELECT ledger.time_at(100)"))
 	d.requireError("is not between 100 and 101", "SELECT ledger.time_at(102)")

@@ -60,7 +60,7 @@ func TestContractIsCommented(t *testing.T) {
 		AND coalesce(obj_description(c.oid, 'pg_class'), '') = ''
 		UNION ALL
 		SELECT c.oid::regclass::text FROM pg_class c WHERE relnamespace = 'indexer'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
-		AND relname NOT LIKE '%\_both' AND relname <> 'schema_version' AND coalesce(obj_description(c.oid, 'pg_class'), '') = ''
+		AND relname <> 'schema_version' AND coalesce(obj_description(c.oid, 'pg_class'), '') = ''
 		UNION ALL
 		SELECT c.oid::regclass || '.' || a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 		WHERE relnamespace = 'ledger'::regnamespace AND relkind IN ('r', 'v', 'm', 'p') AND coalesce(col_description(c.oid, a.attnum), '') = ''

@@ -74,7 +74,7 @@ func TestAnExportSeesWhatItWaitedFor(t *testing.T) {
 	before, err := floor()
 	require.NoError(t, err)
 	pruning := d.Begin("LOCK TABLE ONLY indexer.floors, ONLY indexer.checkpoints IN ACCESS EXCLUSIVE MODE")
-	_, err = pruning.Exec(ctx, "UPDATE indexer.floors SET history_floor = history_floor + 7 WHERE stream = 'updates'")
+	_, err = pruning.Exec(ctx, "UPDATE indexer.floors SET history_floor = history_floor + 7, state_floor = state_floor + 7 WHERE stream = 'updates'")
 	require.NoError(t, err)
 	var after ledger.Offset
 	ended := make(chan error, 1)

@@ -92,7 +92,7 @@ var Audit struct {
 type Auditor interface {
 	Compare(ctx context.Context, page ledger.Page, found func(findings.Difference) error) error
 	CompareBalances(ctx context.Context, step func(what string), found func(findings.Difference) error) error
-	CompareCopies(ctx context.Context, found func(findings.Difference) error) error
+	CompareHeld(ctx context.Context, found func(findings.Difference) error) error
 	CompareCoverage(ctx context.Context, end *ledger.Offset, found func(findings.Difference) error) ([]ledger.Range, error)
 	CompareDerived(ctx context.Context, step func(what string), found func(findings.Difference) error) error
 	CompareSeals(ctx context.Context, step func(done, of int64), found func(findings.Difference) error) error
@@ -117,7 +117,6 @@ type Sealer interface {
 type Repairer interface {
 	RepairBalances(ctx context.Context, step func(what string)) error
 	RepairCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry) error
-	RepairCopies(ctx context.Context) error
 	RepairCoverage(ctx context.Context, end *ledger.Offset) error
 	RepairDerived(ctx context.Context, step func(what string)) error
 	RepairUpdates(ctx context.Context, scope ledger.Scope, page ledger.Page) error
@@ -129,7 +128,7 @@ type Repairer interface {
 func (d *testDB) differences(s *Store) (list []findings.Difference) {
 	d.T.Helper()
 	stored := Audit.Stored(s)
-	require.NoError(d.T, stored.CompareCopies(d.T.Context(), storetest.Collect(&list)))
+	require.NoError(d.T, stored.CompareHeld(d.T.Context(), storetest.Collect(&list)))
 	if len(list) > 0 {
 		return list // what else is compared relies on it
 	}

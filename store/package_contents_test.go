@@ -46,8 +46,8 @@ func TestPackagesAreStoredWithTheirTypes(t *testing.T) {
 	nine, ten, base := packageOf("nine", "1.9.0"), packageOf("ten", "1.10.0"), packageOf("base", "1.0.0")
 	ten.Definitions[0].Fields = append(ten.Definitions[0].Fields, ledger.Field{Part: ledger.PartPayload, Path: "memo", Type: "Optional of Text"})
 	nine.Needs = []string{base.ID}
-	d.Exec(`INSERT INTO indexer.templates_both (template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id, digest)
-		VALUES (901, $1 || ':M:T', $1, 'asset', 'M', 'T', $2, ''), (902, '#asset:M:T', '#asset', 'asset', 'M', 'T', NULL, '')`, nine.ID, ten.ID)
+	d.Exec(`INSERT INTO indexer.templates (template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id)
+		VALUES (901, $1 || ':M:T', $1, 'asset', 'M', 'T', $2), (902, '#asset:M:T', '#asset', 'asset', 'M', 'T', NULL)`, nine.ID, ten.ID)
 	wanted(nine.ID, ten.ID)
 	require.NoError(t, l.MissPackage(ctx, ten.ID, "not \x00 there"))
 	wanted(nine.ID)

@@ -173,10 +173,9 @@ func TestListsAreRememberedWhenTheyAreCommitted(t *testing.T) {
 func TestPartyListsAreLookedUpByIndex(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	d.Exec(`INSERT INTO indexer.party_lists_both (party_list_ref, parties, is_copy)
-		SELECT i, ARRAY['alice::1220' || repeat('0', 64), 'party-' || i || '::1220' || repeat('0', 64)], c FROM generate_series(1, 5000) i, unnest('{f,t}'::boolean[]) c`)
+	d.Exec(`INSERT INTO indexer.party_lists (party_list_ref, parties)
+		SELECT i, ARRAY['alice::1220' || repeat('0', 64), 'party-' || i || '::1220' || repeat('0', 64)] FROM generate_series(1, 5000) i`)
 	plan := d.plan(queryWith(t, "dictionaries.sql", "PartyListsFind", map[string]string{"places": "ARRAY[1]", "lists": "ARRAY['{b}']"}))
 	require.Contains(t, plan, "party_lists_once")
-	require.Contains(t, plan, "party_lists_copy_parties")
 	require.NotContains(t, plan, "_pkey")
 }

@@ -264,7 +264,7 @@ func TestPQSShowsWhatWasRedacted(t *testing.T) {
 	d := newPQS(t)
 	require.Empty(t, d.Rows("SELECT FROM creates() WHERE redaction_id IS NOT NULL UNION ALL SELECT FROM exercises() WHERE redaction_id IS NOT NULL"))
 	d.Exec("SET search_path = indexer")
-	d.Write(`INSERT INTO redactions (redaction, kind, id, redacted_at, redacted_by, reason, erased)
+	d.Exec(`INSERT INTO redactions (redaction, kind, id, redacted_at, redacted_by, reason, erased)
 		VALUES (1, 'contract', 'c3', now(), 'operator', 'request 1', '{}'), (2, 'update', 'update-30', now(), 'operator', 'request 2', '{}')`)
 	d.Exec("SET search_path = pqs")
 	require.Equal(t, []string{"c3 request 1"}, d.Rows("SELECT contract_id, redaction_id FROM creates() WHERE redaction_id IS NOT NULL"))

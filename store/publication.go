@@ -163,7 +163,7 @@ $$;
 		return nil
 	}
 	for _, state := range []string{"checkpoints", "floors"} {
-		if err := create(state, ",\n    PRIMARY KEY (stream, is_copy)"); err != nil {
+		if err := create(state, ",\n    PRIMARY KEY (stream)"); err != nil {
 			return "", err
 		}
 	}

@@ -35,12 +35,6 @@ func TestReadersLearnWhatChangedBehindThem(t *testing.T) {
 	require.Equal(t, "updates 101 110 repaired", d.rewrites()[0])
 	require.NoError(t, repairer.RepairDerived(ctx, nil))
 	require.Equal(t, "updates 0 110 repaired", d.rewrites()[0])
-	require.NoError(t, repairer.RepairCopies(ctx))
-	require.Len(t, d.rewrites(), 1, "nothing was damaged")
-	known := d.Row("SELECT max(rewrite) FROM ledger.rewrites")
-	d.Exec("DELETE FROM indexer.templates_copy")
-	require.NoError(t, repairer.RepairCopies(ctx))
-	require.Equal(t, []string{"updates 0 110 repaired"}, d.Rows("SELECT stream, from_exclusive, to_inclusive, reason FROM ledger.rewrites WHERE rewrite > $1", known))
 
 	up.Close()
 	up = d.leadUpdates(d.store())

@@ -46,17 +46,3 @@ func TestTheStatusNamesThePartiesOfTheScope(t *testing.T) {
 		{Offset: 1, Kind: ledger.TopologyOnboarding, Party: "alice", Synchronizer: "sync::1"},
 	}, status.Hosting)
 }
-
-// The offset of the watermark is read by whoever resumes, and so whoever only asks is told the same of one that was
-// lost.
-func TestTheStatusOfALostWatermarkSaysWhatToDo(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t)
-	up := d.leadUpdates(d.store())
-	require.NoError(t, up.Start(t.Context(), "participant::1", storetest.Scope, 0, true))
-	d.Exec("UPDATE indexer.checkpoints SET ledger_offset = NULL")
-	_, err := up.store.Status(t.Context())
-	var problem *ledger.Problem
-	require.ErrorAs(t, err, &problem)
-	require.Contains(t, problem.Do, "verify --repair")
-}

@@ -34,35 +34,7 @@ func TestEveryTableIsDescribed(t *testing.T) {
 	d := newDatabase(t)
 	described := tables.Names(tables.All())
 	slices.Sort(described)
-	require.Equal(t, d.Rows("SELECT c.relname::text FROM "+catalogTables+` AND c.relname NOT LIKE '%\_both' UNION ALL SELECT c.relname::text FROM pg_class c
-		WHERE c.relnamespace = 'indexer'::regnamespace AND c.relispartition AND EXISTS (
-			SELECT FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = c.oid AND p.relname = c.relname || '_both') ORDER BY 1`), slices.Compact(described))
-}
-
-// What nothing else could tell again is kept twice: in two partitions with the same columns, of which one is the table
-// that is read. A table of state that is not says why.
-func TestStateIsKeptTwice(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t)
-	var want []string
-	for _, table := range tables.KeptTwice() {
-		want = append(want, table.Name+" "+table.Both()+" FOR VALUES IN (false)", table.Copy()+" "+table.Both()+" FOR VALUES IN (true)")
-	}
-	require.Equal(t, storetest.Sorted(want), storetest.Sorted(d.Rows(`SELECT c.relname::text, p.relname::text, pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits i
-		JOIN pg_class p ON p.oid = i.inhparent AND p.relnamespace = 'indexer'::regnamespace JOIN pg_class c ON c.oid = i.inhrelid
-		JOIN pg_partitioned_table k ON k.partrelid = p.oid AND k.partstrat = 'l'`)))
-	for _, table := range tables.In(tables.Facts, tables.Snapshot, tables.Records, tables.Totals, tables.Projections) {
-		require.Empty(t, table.NoCopy, table.Name)
-	}
-	files, err := filepath.Glob("../queries/*.sql")
-	require.NoError(t, err)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		for _, table := range tables.KeptTwice() {
-			require.NotRegexp(t, `(INSERT INTO|UPDATE|DELETE FROM) `+table.Name+`\b`, string(text), "%s writes one of two: write %s", file, table.Both())
-		}
-	}
+	require.Equal(t, d.Rows("SELECT c.relname::text FROM "+catalogTables+" ORDER BY 1"), slices.Compact(described))
 }
 
 // What belongs to offsets and lies in partitions is facts, whichever family it is described as: only facts are compared
@@ -95,7 +67,7 @@ func TestTablesAreAsDescribed(t *testing.T) {
 			JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
 			WHERE i.indrelid = ('indexer.' || $1::text)::regclass AND i.indisprimary AND k.n <= i.indnkeyatts ORDER BY k.n`, table.Name); len(primary) > 0 {
 			primary = slices.DeleteFunc(primary, func(column string) bool {
-				return !slices.Contains(table.Key, column) && (column == "is_copy" || column == table.SnapshotOffset || strings.Contains(table.Which, "s."+column))
+				return !slices.Contains(table.Key, column) && (column == table.SnapshotOffset || strings.Contains(table.Which, "s."+column))
 			})
 			require.Equal(t, primary, table.Key, table.Name)
 		}
@@ -391,7 +363,7 @@ func TestARedactionLeavesNoColumnOut(t *testing.T) {
 		columns := d.Columns(table.Name)
 		for column, typeName := range columns {
 			isContent := slices.ContainsFunc(tables.All(), func(t tables.Table) bool { return t.Name == table.Name && slices.Contains(t.Content, column) })
-			if typeName == "jsonb" || typeName == "bytea" && !(column == "digest" && table.NoCopy == "") {
+			if typeName == "jsonb" || typeName == "bytea" {
 				require.True(t, isContent != slices.Contains(noContent, table.Name+"."+column), "%s.%s", table.Name, column)
 			}
 		}

@@ -138,7 +138,7 @@ func TestMovementsOfAPartyReadItsUpdatesOnly(t *testing.T) {
 	d.Exec("INSERT INTO indexer.positions (position_id, owner, admin_signed) SELECT md5('p' || n)::uuid, 'p' || n, true FROM generate_series(1, 5000) n")
 	d.Exec(`INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, activated_node_id, reassignment_counter, synchronizer_ref, template_ref, contract_id, position_id)
 		SELECT n % 9000 + 1, 1, n, 0, 1, 1, 'c' || n, md5('p' || n % 5000)::uuid FROM generate_series(1, 50000) n`)
-	d.Write("UPDATE indexer.checkpoints SET ledger_offset = 20000")
+	d.Exec("UPDATE indexer.checkpoints SET ledger_offset = 20000")
 	d.Exec("VACUUM ANALYZE")
 	d.Exec("SELECT pg_stat_force_next_flush()") // else what it read may count below: PostgreSQL reports at most once a second
 	tx, err := d.Conn.Begin(t.Context())

@@ -237,7 +237,7 @@ func TestWriteAndProjectAreAppend(t *testing.T) {
 	empty := func() {
 		d.Exec(`TRUNCATE indexer.updates, indexer.created, indexer.archived, indexer.exercised, indexer.reassignments, indexer.lifetimes,
 			indexer.active_contracts, indexer.lookups, indexer.coverage`)
-		d.Write("UPDATE indexer.checkpoints SET ledger_offset = 0")
+		d.Exec("UPDATE indexer.checkpoints SET ledger_offset = 0")
 	}
 	result := func() map[string][]string {
 		all := d.Dump("updates", "created", "archived", "exercised", "reassignments", "lifetimes", "active_contracts", "coverage", "checkpoints")

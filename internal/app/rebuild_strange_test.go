@@ -183,6 +183,7 @@ func notServed(column string) bool {
 const columnsToLose = `
 SELECT c.table_name || '.' || c.column_name, format('UPDATE indexer.%I SET %I = %s WHERE %2$I IS NOT NULL', c.table_name, c.column_name,
 	CASE WHEN c.is_nullable = 'YES' AND c.table_name <> 'templates' THEN 'NULL'
+	WHEN c.column_name = 'template_id' THEN 'template_id || ''?'', entity_name = entity_name || ''?'''
 	WHEN c.data_type = 'text' THEN format('%I || ''?''', c.column_name)
 	WHEN c.data_type = 'boolean' THEN format('NOT %I', c.column_name)
 	WHEN c.data_type = 'timestamp with time zone' THEN format('%I + interval ''1 hour''', c.column_name)
@@ -193,8 +194,7 @@ FROM information_schema.columns c
 WHERE c.table_schema = 'indexer' AND (c.table_name IN ('templates', 'synchronizers', 'party_lists')
 	OR c.table_name NOT IN ('lookups', 'transactions') AND c.table_name IN (
 		SELECT t.relname FROM pg_class t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = 'ledger_offset'
-		WHERE t.relnamespace = 'indexer'::regnamespace AND t.relkind IN ('r', 'p') AND NOT t.relispartition AND t.relname NOT LIKE '%\_both'))
-AND c.column_name NOT IN ('is_copy', 'digest')
+		WHERE t.relnamespace = 'indexer'::regnamespace AND t.relkind IN ('r', 'p') AND NOT t.relispartition))
 AND NOT EXISTS (SELECT FROM information_schema.key_column_usage k JOIN information_schema.table_constraints p USING (constraint_schema, constraint_name)
 	WHERE p.constraint_type = 'PRIMARY KEY' AND k.table_schema = c.table_schema AND k.table_name = c.table_name AND k.column_name = c.column_name)
 ORDER BY 1`

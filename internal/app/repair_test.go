@@ -35,9 +35,11 @@ func TestARepairOfTheDictionariesBesideTheDaemon(t *testing.T) {
 		return n
 	}
 	before := epoch()
-	require.NoError(t, repairer.RepairCopies(t.Context()))
+	for _, page := range read {
+		require.NoError(t, repairer.RepairUpdates(t.Context(), defaultScope().Domain(), page))
+	}
+	require.NoError(t, repairer.RepairDerived(t.Context(), nil))
 	repairer.Close()
-	require.Equal(t, before+1, epoch())
 	require.Empty(t, compare(t, db, read))
 
 	l.Grow(100)

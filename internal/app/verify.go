@@ -36,7 +36,7 @@ type Verification struct {
 	Differences int64             `json:"differences_found"`
 	// interface views, and what followed from them; these are no differences
 	Rendered   int64    `json:"rendered_otherwise"`
-	Unrepaired int64    `json:"-"`            // differences from copies that a repair left
+	Unrepaired int64    `json:"-"`            // contradictions in what is held, which a repair leaves
 	Notes      []string `json:"not_compared"` // what was not compared, and why
 
 	// What was redacted, and so was compared without what was erased.
@@ -160,7 +160,7 @@ func (v *verification) run(ctx context.Context) error {
 		}
 		defer v.repairer.Close()
 	}
-	if err := v.copies(ctx); err != nil {
+	if err := v.held(ctx); err != nil || v.result.Unrepaired > 0 {
 		return err
 	}
 	if err := v.types(ctx); err != nil {
@@ -197,13 +197,18 @@ func (v *verification) lead(ctx context.Context) error {
 	return nil
 }
 
-// copies compares the rows that are kept twice.
-func (v *verification) copies(ctx context.Context) (err error) {
-	copies := verify.Copies{Database: v.db, Found: v.found, Progress: v.progress, Logger: v.logger}
-	if v.repairer != nil {
-		copies.Repairer = v.repairer
+// held compares what the database says that it holds with itself. Where that contradicts itself nothing else is
+// compared, or repaired, by it.
+func (v *verification) held(ctx context.Context) error {
+	v.progress(verify.Progress{Step: "what is held"})
+	err := v.db.CompareHeld(ctx, func(d findings.Difference) error {
+		v.result.Unrepaired++
+		return v.found(d)
+	})
+	if err == nil && v.result.Unrepaired > 0 {
+		v.note("anything else: what the database says that it holds contradicts itself. Restore what is wrong from a " +
+			"backup of the database, or index into a new one beside it (docs/operations.md)")
 	}
-	v.result.Unrepaired, err = copies.Run(ctx)
 	return err
 }
 
@@ -334,8 +339,7 @@ func (v *verification) updates(ctx context.Context) error {
 		return &ledger.Problem{
 			What: fmt.Sprintf("the scope of what is stored is missing in database %s, so it is not known what belongs there",
 				v.db.Address()),
-			Do: "run `indexer verify --repair`, which copies it back; where it is missing in table scopes_copy too, start " +
-				"`indexer run` with exactly the scope flags that the database was begun with: it records them again",
+			Do: "start `indexer run` with exactly the scope flags that the database was begun with: it records them again",
 		}
 	}
 	from, err := v.open(scope)

@@ -140,8 +140,8 @@ var manyParties = []string{"positions", "position_stakeholders", "balance_totals
 // table is a table whose rows belong to something.
 type table struct{ Name, Place string }
 
-// tables returns the tables that have one of these columns as their place, and those of updates and transactions first. A record that follows
-// from an update has an offset too; its place is its seq. What is kept twice is not about updates or records, but for lists of parties.
+// tables returns the tables that have one of these columns as their place, and those of updates and transactions first.
+// A record that follows from an update has an offset too; its place is its seq.
 func (d *database) tables(ctx context.Context, places ...string) ([]table, error) {
 	conn, err := pgx.Connect(ctx, d.url())
 	if err != nil {
@@ -156,7 +156,7 @@ func tablesOf(ctx context.Context, conn *pgx.Conn, schema string, places ...stri
 			SELECT a.attname::text AS place FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = ANY ($1::text[]) AND NOT a.attisdropped
 			ORDER BY array_position($1::text[], a.attname::text) LIMIT 1) p
 		WHERE c.relnamespace = $5::text::regnamespace AND c.relkind IN ('r', 'p') AND p.place = ANY ($2::text[])
-			AND CASE WHEN p.place = $3 THEN c.relname = $4 ELSE NOT c.relispartition AND c.relname NOT LIKE '%\_both' END
+			AND CASE WHEN p.place = $3 THEN c.relname = $4 ELSE NOT c.relispartition END
 		ORDER BY c.relname NOT IN ('updates', 'transactions'), 1`, slices.Concat(ofRecords, ofSnapshot), places, listKey, listTable, schema)
 	if err != nil {
 		return nil, fmt.Errorf("list the tables: %w", err)
@@ -171,12 +171,11 @@ func tablesOf(ctx context.Context, conn *pgx.Conn, schema string, places ...stri
 // fewRows is the largest number of rows of all other tables.
 const fewRows = 5_000
 
-// counts counts the rows of the tables, and not those of copies. An unlisted table with many rows is an error: the
+// counts counts the rows of the tables. An unlisted table with many rows is an error: the
 // limit would leave them out.
 func (d *database) counts(ctx context.Context) (map[string]int64, error) {
 	tables, err := query[string](ctx, d, `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		LEFT JOIN pg_class p ON p.oid = (SELECT i.inhparent FROM pg_inherits i WHERE i.inhrelid = c.oid)
-		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND c.relname NOT LIKE '%\_both' AND (NOT c.relispartition OR p.relname = c.relname || '_both')`, d.pair.Tables)
+		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND NOT c.relispartition`, d.pair.Tables)
 	if err != nil {
 		return nil, err
 	}
@@ -225,14 +224,14 @@ type relationSize struct {
 	indexes int64
 }
 
-// sizes returns the sizes of the tables on disk, with copies, the largest first.
+// sizes returns the sizes of the tables on disk, the largest first.
 func (d *database) sizes(ctx context.Context, rows map[string]int64) (list []relationSize, total int64, err error) {
 	conn, err := pgx.Connect(ctx, d.url())
 	if err != nil {
 		return nil, 0, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	found, err := conn.Query(ctx, `SELECT regexp_replace(r.relname::text, '_both$', ''), sum(pg_table_size(c.oid))::bigint, sum(pg_indexes_size(c.oid))::bigint
+	found, err := conn.Query(ctx, `SELECT r.relname::text, sum(pg_table_size(c.oid))::bigint, sum(pg_indexes_size(c.oid))::bigint
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_class r ON r.oid = coalesce(pg_partition_root(c.oid), c.oid)
 		WHERE n.nspname = $1 AND c.relkind = 'r' GROUP BY 1 ORDER BY sum(pg_total_relation_size(c.oid)) DESC`, d.pair.Tables)
 	if err != nil {

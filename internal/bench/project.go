@@ -17,9 +17,8 @@ func (l *limit) project(ctx context.Context, from int64) (u usage, err error) {
 	if err != nil {
 		return u, err
 	}
-	if err := l.db.exec(ctx, fmt.Sprintf("UPDATE %[2]s.checkpoints_both c SET ledger_offset = %[1]d, digest = "+
-		"%[2]s.changed_digest(c, '{\"ledger_offset\": %[1]d}') WHERE stream = 'updates'",
-		from, l.db.pair.Tables)); err != nil {
+	if err := l.db.exec(ctx, fmt.Sprintf("UPDATE %s.checkpoints SET ledger_offset = %d WHERE stream = 'updates'",
+		l.db.pair.Tables, from)); err != nil {
 		return u, err
 	}
 	s, err := store.Open(config.StoreOf(l.db.url(), l.db.pair, nil))

@@ -360,10 +360,10 @@ func TestThePairOfANetworkIsChecked(t *testing.T) {
 	require.Contains(t, find(t, report, GroupDatabase, "network's schema").Text, "version ")
 	require.Equal(t, "none yet", find(t, report, GroupDatabase, "network's updates").Text)
 
-	execute(t, database, "INSERT INTO network_indexer.participant_both (only_row, is_copy, participant_id, digest) VALUES (true, false, 'DSO::other', '')")
+	execute(t, database, "INSERT INTO network_indexer.participant (participant_id) VALUES ('DSO::other')")
 	f := find(t, look(t, of), GroupDatabase, "network's updates")
 	require.Equal(t, Problem, f.Level)
 	require.Contains(t, f.Text, "they are of the network of DSO::other, and --scan-url leads to that of "+l.DSO())
-	execute(t, database, "UPDATE network_indexer.participant_both SET participant_id = "+"'"+l.DSO()+"'")
+	execute(t, database, "UPDATE network_indexer.participant SET participant_id = "+"'"+l.DSO()+"'")
 	require.Contains(t, find(t, look(t, of), GroupDatabase, "network's updates").Text, "they are of this network")
 }

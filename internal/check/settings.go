@@ -23,6 +23,11 @@ func (c *checker) checkSettings(s section, server store.ServerFacts) {
 				"switch it on", "ALTER SYSTEM SET "+name+" = on;", "SELECT pg_reload_conf();")
 		}
 	}
+	if value("data_checksums") == "off" {
+		s.warn("settings", "the database was made without checksums: what a disk damages is read as if it had been written",
+			"stop the server and run `pg_checksums --enable` on its data directory, or make a new one with `initdb "+
+				"--data-checksums`")
+	}
 	if value("autovacuum") == "off" {
 		s.warn("settings", "autovacuum is off: the table of active contracts is updated all the time and would grow "+
 			"without end",
@@ -46,7 +51,7 @@ func (c *checker) checkSettings(s section, server store.ServerFacts) {
 			"read again; readers may see the watermark go back")
 	}
 	if c.report.Warnings == found {
-		s.ok("settings", "fsync, full_page_writes, autovacuum, timeouts and isolation are as they should be")
+		s.ok("settings", "fsync, full_page_writes, checksums, autovacuum, timeouts and isolation are as they should be")
 	}
 	reportHints(s, server)
 }

@@ -13,7 +13,7 @@ import (
 func TestSettingsOfTheServer(t *testing.T) {
 	t.Parallel()
 	usual := map[string]store.Setting{
-		"fsync": {Value: "on"}, "full_page_writes": {Value: "on"}, "synchronous_commit": {Value: "on"}, "autovacuum": {Value: "on"},
+		"fsync": {Value: "on"}, "full_page_writes": {Value: "on"}, "data_checksums": {Value: "on"}, "synchronous_commit": {Value: "on"}, "autovacuum": {Value: "on"},
 		"statement_timeout": {Value: "0", Unit: "ms"}, "default_transaction_isolation": {Value: "read committed"},
 		"shared_buffers": {Value: "1048576", Unit: "8kB"}, "max_wal_size": {Value: "8192", Unit: "MB"},
 		"max_locks_per_transaction": {Value: "64"}, "max_connections": {Value: "100"}, "max_prepared_transactions": {Value: "0"},
@@ -35,6 +35,7 @@ func TestSettingsOfTheServer(t *testing.T) {
 	require.Equal(t, []string{"ok database/settings"}, look(3000, nil))
 	require.Equal(t, []string{"warning database/settings"}, look(0, map[string]store.Setting{"fsync": {Value: "off"}}))
 	require.Equal(t, []string{"warning database/settings"}, look(0, map[string]store.Setting{"full_page_writes": {Value: "off"}}))
+	require.Equal(t, []string{"warning database/settings"}, look(0, map[string]store.Setting{"data_checksums": {Value: "off"}}))
 	require.Equal(t, []string{"warning database/settings"}, look(0, map[string]store.Setting{"autovacuum": {Value: "off"}}))
 	require.Equal(t, []string{"note database/settings", "ok database/settings"}, look(0, map[string]store.Setting{"synchronous_commit": {Value: "off"}}))
 	require.Equal(t, []string{"warning database/settings"}, look(0, map[string]store.Setting{"transaction_timeout": {Value: "1000", Unit: "ms"}}))

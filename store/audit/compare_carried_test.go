@@ -100,7 +100,6 @@ func (c *carried) differences(statements ...string) (list []findings.Difference)
 // repair compares and repairs page by page, and then drops what no entry has.
 func (c *carried) repair() {
 	c.T.Helper()
-	require.NoError(c.T, c.repairer.RepairCopies(c.T.Context()))
 	seen := map[string]bool{}
 	before := int64(0)
 	for _, page := range c.pages {

@@ -22,12 +22,11 @@ import (
 // The end has to be one that was asked for after a watermark was seen beyond it: a daemon continues while this
 // compares.
 //
-// Checkpoint, floors and coverage themselves are compared by CompareCopies. One that is lost, and a ledger that ends
-// before indexing began, are a *ledger.Problem.
+// What contradicts itself is for CompareHeld. A ledger that ends before indexing began is a *ledger.Problem.
 func (s *Stored) CompareCoverage(ctx context.Context, end *ledger.Offset,
 	found func(findings.Difference) error) (holes []ledger.Range, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		extent, err := s.extentOrLost(ctx, tx, end)
+		extent, err := s.extentBefore(ctx, tx, end)
 		if err != nil || !extent.Started {
 			return err
 		}
@@ -37,22 +36,8 @@ func (s *Stored) CompareCoverage(ctx context.Context, end *ledger.Offset,
 	return holes, err
 }
 
-// extentOrLost returns how much the database holds. The error is a *ledger.Problem where what says so is lost, and
-// where the ledger ends before it.
-func (s *Stored) extentOrLost(ctx context.Context, tx pgx.Tx, end *ledger.Offset) (held.Extent, error) {
-	lost, err := s.db.Queries.HeldLost(ctx, tx)
-	if err != nil {
-		return held.Extent{}, fmt.Errorf("look for the checkpoint and the floors: %w", err)
-	}
-	if lost != "" {
-		return held.Extent{}, &ledger.Problem{
-			What: fmt.Sprintf("%s in database %s: table %s lacks the row", map[string]string{
-				"checkpoints": "the checkpoint of the updates is lost", "floors": "the floors of the updates are lost",
-			}[lost], s.db.Address(), lost),
-			Do: fmt.Sprintf("run `indexer verify --repair`, which copies it back; where table %s_copy lacks it too, restore "+
-				"both rows from a backup of the database, or index into a new one", lost),
-		}
-	}
+// extentBefore returns how much the database holds. The error is a *ledger.Problem where the ledger ends before it.
+func (s *Stored) extentBefore(ctx context.Context, tx pgx.Tx, end *ledger.Offset) (held.Extent, error) {
 	extent, err := held.Read(ctx, s.db, tx)
 	if err == nil && extent.Started && end != nil && *end < extent.HistoryFloor {
 		err = &ledger.Problem{

@@ -19,7 +19,7 @@ const derivedMemory = "256MB"
 
 // CompareDerived compares the projections with the facts from which they follow, after the floor up to the watermark,
 // and looks for rows that belong nowhere. It does not ask the ledger. Coverage, floors and watermark must be right:
-// call CompareCopies first. It compares
+// call CompareHeld first. It compares
 //
 //   - facts outside of that range that are not covered, carried rows of another snapshot than the one that is carried;
 //   - updates: one is missing if events are stored at an offset of the range, and no update;
@@ -166,7 +166,7 @@ WHERE NOT EXISTS (SELECT FROM updates u WHERE u.ledger_offset = e.ledger_offset)
 func referencesOf(names []string) dbsqlc.ReferenceColumnsParams {
 	var but []string
 	for _, table := range tables.In(tables.Dictionaries) {
-		but = append(but, table.Name, table.Both())
+		but = append(but, table.Name)
 	}
 	return dbsqlc.ReferenceColumnsParams{Names: names, But: but}
 }

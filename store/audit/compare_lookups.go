@@ -34,7 +34,8 @@ LEFT JOIN templates t ON t.template_ref = l.template_ref
 CROSS JOIN LATERAL (VALUES
     ('lookups', 'status', '', 'found', l.status),
     ('lookups', 'reason', '', NULL, l.reason),
-    ('lookups', 'template_ref', '', $2 || ' of ' || $3, t.template_id || ' of ' || t.package_name),
+    ('lookups', 'template_ref', '', $2 || ' of ' || $3,
+        t.template_id || ' of ' || t.package_name || coalesce(', represented by ' || t.representative_package_id, '')),
     ('lookups', 'created_at', '', $4::timestamptz::text, l.created_at::text),
     ('lookups', 'payload', 'jsonb', $5::jsonb::text, l.payload::text),
     ('lookups', 'contract_key', 'jsonb', $6::jsonb::text, l.contract_key::text),

@@ -17,7 +17,7 @@ import (
 )
 
 // dictionaries are what table templates, table synchronizers and table template_interfaces say, for reading, and of
-// table party_lists what was asked for. Of a row that is damaged it is what the copy says.
+// table party_lists what was asked for.
 type dictionaries struct {
 	names.Entries
 	queries *dbsqlc.Queries

@@ -145,7 +145,6 @@ func TestARepairClearsTheHistory(t *testing.T) {
 	brief.Once(t)
 	brief.Long(t, "takes a database for each damage")
 	for name, damage := range map[string]string{
-		"the position":     "DELETE FROM indexer.transactions_position",
 		"a record":         "DELETE FROM indexer.transactions WHERE seq = 2",
 		"a record too far": "UPDATE indexer.taps SET seq = 9 WHERE seq = 2",
 		"the checkpoint":   "DELETE FROM indexer.checkpoints",

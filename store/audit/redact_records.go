@@ -60,7 +60,7 @@ func (r *Repairer) noteRecords(ctx context.Context, tx pgx.Tx, t *toRedact) erro
 		}
 	}
 	if len(t.records) > 0 { // earlier notes may have had more
-		t.touched = append(t.touched, "redacted_records", "redacted_records_copy")
+		t.touched = append(t.touched, "redacted_records")
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 
@@ -17,6 +18,7 @@ import (
 type Repairer struct {
 	*store.Leader
 	writer
+	namesRead atomic.Bool // the leaders of now have read the dictionaries since this one found them altered
 }
 
 // rolesThatRemember are all roles whose leaders remember numbers of the dictionaries. They are kept from writing before
@@ -30,22 +32,26 @@ func LeadRepair(ctx context.Context, s *store.Store) (repairer *Repairer, ok boo
 	if err != nil || !ok {
 		return nil, ok, err
 	}
-	return &Repairer{leader, newWriter(s, leader)}, true, nil
+	return &Repairer{Leader: leader, writer: newWriter(s, leader)}, true, nil
 }
 
 // repair runs fn in a transaction that excludes the writers of the roles' streams. Roles are in the order of
 // rolesThatRemember, so that no two wait for one another, and none for a leader that waits for it.
 func (r *Repairer) repair(ctx context.Context, roles []session.Role, fn func(context.Context, pgx.Tx) error) error {
-	return r.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
+	err := r.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		if err := r.term.Exclude(ctx, tx, roles...); err != nil {
 			return err
 		}
 		return fn(ctx, tx)
 	})
+	if err != nil {
+		r.namesRead.Store(false) // the terms may not have ended
+	}
+	return err
 }
 
-// addNames gives numbers to names and lists of parties that have none: the dictionary lost them with their copies, or
-// what they are of was never stored. Where any was added the terms of the leaders end, because they remember.
+// addNames gives numbers to names and lists of parties that have none: the dictionary lost them, or what they are of was
+// never stored. Where any was added the terms of the leaders end, because they remember.
 func (r *Repairer) addNames(ctx context.Context, tx pgx.Tx, wanted *names.Wanted) error {
 	if err := r.stored.db.Queries.DictionariesLock(ctx, tx); err != nil {
 		return fmt.Errorf("lock the dictionaries: %w", err)
@@ -56,6 +62,16 @@ func (r *Repairer) addNames(ctx context.Context, tx pgx.Tx, wanted *names.Wanted
 	added, err := names.Add(ctx, r.stored.db.Queries, tx, wanted)
 	if err != nil || !added {
 		return err
+	}
+	r.namesRead.Store(false)
+	return r.endTermsForNames(ctx, tx)
+}
+
+// endTermsForNames ends the terms of the leaders, which remember numbers of the dictionaries, unless that was done since
+// these were found altered.
+func (r *Repairer) endTermsForNames(ctx context.Context, tx pgx.Tx) error {
+	if !r.namesRead.CompareAndSwap(false, true) {
+		return nil
 	}
 	return r.term.EndTerms(ctx, tx, rolesThatRemember...)
 }

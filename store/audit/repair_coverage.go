@@ -16,12 +16,11 @@ import (
 // updates closes them. No facts are removed. If the watermark was lowered, the leaders of the updates and of the
 // backfill begin a new term.
 //
-// A ledger that ends before indexing began, and one that ends before updates that are stored, are *ledger.Problem, and
-// so is what CompareCoverage finds lost.
+// A ledger that ends before indexing began, and one that ends before updates that are stored, are *ledger.Problem.
 func (r *Repairer) RepairCoverage(ctx context.Context, end *ledger.Offset) error {
 	roles := []session.Role{session.RolePruning, session.RoleUpdates}
 	err := r.repair(ctx, roles, func(ctx context.Context, tx pgx.Tx) error {
-		extent, err := r.stored.extentOrLost(ctx, tx, end)
+		extent, err := r.stored.extentBefore(ctx, tx, end)
 		if err != nil || !extent.Started || end == nil || *end >= extent.Watermark {
 			return err
 		}

@@ -36,7 +36,7 @@ func TestAHoleAloneEndsNoTerm(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	i := smallGround(t, false)
-	i.Write("UPDATE indexer.coverage SET to_inclusive = 6")
+	i.Exec("UPDATE indexer.coverage SET to_inclusive = 6")
 	state := func() []string {
 		return append(i.Rows("SELECT role, epoch, holder FROM indexer.leadership WHERE role <> 'repair' ORDER BY 1"),
 			i.Rows("SELECT xmin::text, from_exclusive FROM indexer.coverage")...)

@@ -54,7 +54,10 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 		if err := r.addNames(ctx, tx, wanted); err != nil {
 			return err
 		}
-		different, err := r.differing(ctx, tx, page)
+		different, names, err := r.differing(ctx, tx, page)
+		if err == nil && names {
+			err = r.endTermsForNames(ctx, tx)
+		}
 		if err == nil {
 			err = r.rewrite(ctx, tx, page, different)
 		}
@@ -121,15 +124,19 @@ func (r *Repairer) refuseOtherScope(ctx context.Context, tx pgx.Tx, page ledger.
 	return err
 }
 
-// differing returns the offsets at which the page differs from what is stored.
-func (w *writer) differing(ctx context.Context, tx pgx.Tx, page ledger.Page) (map[ledger.Offset]bool, error) {
-	different := map[ledger.Offset]bool{}
-	return different, w.stored.compare(ctx, tx, page, func(d findings.Difference) error {
-		if d.Offset > 0 { // else it is of a dictionary: those were repaired before
+// differing returns the offsets at which the page differs from what is stored, and whether it has other names or lists
+// of parties there: a row of a dictionary may say something else than it did.
+func (w *writer) differing(ctx context.Context, tx pgx.Tx, page ledger.Page) (different map[ledger.Offset]bool,
+	names bool, err error) {
+	different = map[ledger.Offset]bool{}
+	err = w.stored.compare(ctx, tx, page, func(d findings.Difference) error {
+		if d.Offset > 0 { // else it is of a template's interfaces, which were added before
 			different[d.Offset] = true
 		}
+		names = names || tables.References[d.Column] != ""
 		return nil
 	})
+	return different, names, err
 }
 
 func (w *writer) rewrite(ctx context.Context, tx pgx.Tx, page ledger.Page, different map[ledger.Offset]bool) error {

@@ -31,11 +31,6 @@ func TestCompareWithWhatIsAhead(t *testing.T) {
 
 	r := i.repairer()
 	for _, damage := range []string{
-		"UPDATE indexer.checkpoints SET ledger_offset = ledger_offset - 1 WHERE stream = 'updates'",
-		"UPDATE indexer.checkpoints SET ledger_offset = ledger_offset + 1 WHERE stream = 'updates'",
-		"UPDATE indexer.coverage SET to_inclusive = 3 WHERE from_exclusive = 0",
-		"UPDATE indexer.coverage SET from_exclusive = 1 WHERE from_exclusive = 0",
-		"UPDATE indexer.coverage SET scope = 'other' WHERE from_exclusive = 8",
 		"INSERT INTO indexer.updates (ledger_offset, kind) VALUES (15, 'unknown')",
 		"INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref) VALUES (15, 0, 'transaction', 'c', 1)",
 	} {

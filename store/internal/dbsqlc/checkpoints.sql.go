@@ -11,13 +11,9 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const checkpointAdvance = `-- name: CheckpointAdvance :one
-WITH moved AS (
-    UPDATE checkpoints_both c SET ledger_offset = $1::bigint, updated_at = now(),
-        digest = changed_digest(c, jsonb_build_object('ledger_offset', $1::bigint, 'updated_at', now()))
-    WHERE c.stream = $2 AND c.ledger_offset = $3::bigint AND c.ledger_offset < $1::bigint RETURNING c.is_copy
-)
-SELECT count(*) FROM moved WHERE NOT is_copy
+const checkpointAdvance = `-- name: CheckpointAdvance :execrows
+UPDATE checkpoints c SET ledger_offset = $1::bigint, updated_at = now()
+WHERE c.stream = $2 AND c.ledger_offset = $3::bigint AND c.ledger_offset < $1::bigint
 `
 
 type CheckpointAdvanceParams struct {
@@ -28,10 +24,11 @@ type CheckpointAdvanceParams struct {
 
 // Moves the watermark by compare-and-swap. 0: it is not where the writer expected it, or would not move forward.
 func (q *Queries) CheckpointAdvance(ctx context.Context, db DBTX, arg CheckpointAdvanceParams) (int64, error) {
-	row := db.QueryRow(ctx, checkpointAdvance, arg.ToOffset, arg.Stream, arg.FromOffset)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+	result, err := db.Exec(ctx, checkpointAdvance, arg.ToOffset, arg.Stream, arg.FromOffset)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const checkpointGet = `-- name: CheckpointGet :one
@@ -52,11 +49,8 @@ func (q *Queries) CheckpointGet(ctx context.Context, db DBTX, stream string) (Ch
 }
 
 const checkpointSet = `-- name: CheckpointSet :exec
-INSERT INTO checkpoints_both AS k (stream, ledger_offset, updated_at, is_copy, digest)
-SELECT r.stream, r.ledger_offset, r.updated_at, c.is_copy, row_digest(r)
-FROM (SELECT $1::text AS stream, $2::bigint AS ledger_offset, now() AS updated_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
-ON CONFLICT (stream, is_copy) DO UPDATE
-SET ledger_offset = excluded.ledger_offset, event_id = NULL, updated_at = excluded.updated_at, digest = excluded.digest
+INSERT INTO checkpoints (stream, ledger_offset) VALUES ($1, $2::bigint)
+ON CONFLICT (stream) DO UPDATE SET ledger_offset = excluded.ledger_offset, event_id = NULL, updated_at = excluded.updated_at
 `
 
 type CheckpointSetParams struct {
@@ -69,14 +63,9 @@ func (q *Queries) CheckpointSet(ctx context.Context, db DBTX, arg CheckpointSetP
 	return err
 }
 
-const checkpointStart = `-- name: CheckpointStart :one
-WITH started AS (
-    INSERT INTO checkpoints_both (stream, ledger_offset, updated_at, is_copy, digest)
-    SELECT r.stream, r.ledger_offset, r.updated_at, c.is_copy, row_digest(r)
-    FROM (SELECT $1::text AS stream, $2::bigint AS ledger_offset, now() AS updated_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
-    ON CONFLICT DO NOTHING RETURNING is_copy
-)
-SELECT count(*) FROM started WHERE NOT is_copy
+const checkpointStart = `-- name: CheckpointStart :execrows
+INSERT INTO checkpoints (stream, ledger_offset) VALUES ($1, $2::bigint)
+ON CONFLICT DO NOTHING
 `
 
 type CheckpointStartParams struct {
@@ -86,8 +75,9 @@ type CheckpointStartParams struct {
 
 // Sets a stream's first checkpoint. 0: it has one already.
 func (q *Queries) CheckpointStart(ctx context.Context, db DBTX, arg CheckpointStartParams) (int64, error) {
-	row := db.QueryRow(ctx, checkpointStart, arg.Stream, arg.LedgerOffset)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+	result, err := db.Exec(ctx, checkpointStart, arg.Stream, arg.LedgerOffset)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }

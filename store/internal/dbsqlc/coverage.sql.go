@@ -99,10 +99,7 @@ func (q *Queries) CoverageBelow(ctx context.Context, db DBTX, arg CoverageBelowP
 }
 
 const coverageInsert = `-- name: CoverageInsert :exec
-INSERT INTO coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
-SELECT r.stream, r.scope, r.from_exclusive, r.to_inclusive, c.is_copy, row_digest(r)
-FROM (SELECT $1::text AS stream, $2::text AS scope, $3::bigint AS from_exclusive, $4::bigint AS to_inclusive) r,
-    unnest('{f,t}'::boolean[]) c (is_copy)
+INSERT INTO coverage (stream, scope, from_exclusive, to_inclusive) VALUES ($1, $2, $3, $4)
 `
 
 type CoverageInsertParams struct {
@@ -122,26 +119,20 @@ func (q *Queries) CoverageInsert(ctx context.Context, db DBTX, arg CoverageInser
 	return err
 }
 
-const coverageMerge = `-- name: CoverageMerge :one
+const coverageMerge = `-- name: CoverageMerge :execrows
 WITH parts AS (
-    DELETE FROM coverage_both c
+    DELETE FROM coverage c
     WHERE c.stream = $1 AND c.scope = $2 AND c.from_exclusive < $3::bigint AND c.to_inclusive >= $4::bigint
-    RETURNING c.is_copy, c.from_exclusive, c.to_inclusive, is_intact(c) AS intact
+    RETURNING c.from_exclusive, c.to_inclusive
 ), whole AS (
-    SELECT p.is_copy, min(p.from_exclusive) AS from_exclusive, max(p.to_inclusive) AS to_inclusive, bool_and(p.intact) AS intact
-    FROM parts p GROUP BY p.is_copy
+    SELECT min(p.from_exclusive) AS from_exclusive, max(p.to_inclusive) AS to_inclusive FROM parts p
     HAVING min(p.from_exclusive) <= $4::bigint AND max(p.to_inclusive) >= $3::bigint
         AND sum(p.to_inclusive - p.from_exclusive) = max(p.to_inclusive) - min(p.from_exclusive)
-), pieces AS (
-    SELECT $1::text AS stream, $2::text AS scope, w.from_exclusive, $3::bigint AS to_inclusive, w.is_copy, w.intact FROM whole w
-    UNION ALL
-    SELECT $1, $2, $3, w.to_inclusive, w.is_copy, w.intact FROM whole w WHERE w.to_inclusive > $3
-), merged AS (
-    INSERT INTO coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
-    SELECT p.stream, p.scope, p.from_exclusive, p.to_inclusive, p.is_copy, CASE WHEN p.intact THEN row_digest(p) END FROM pieces p
-    RETURNING is_copy
 )
-SELECT count(*) FROM merged WHERE NOT is_copy
+INSERT INTO coverage (stream, scope, from_exclusive, to_inclusive)
+SELECT $1::text, $2::text, p.from_exclusive, p.to_inclusive FROM whole w
+CROSS JOIN LATERAL (VALUES (w.from_exclusive, $3::bigint), ($3::bigint, w.to_inclusive)) p (from_exclusive, to_inclusive)
+WHERE p.from_exclusive < p.to_inclusive
 `
 
 type CoverageMergeParams struct {
@@ -154,15 +145,16 @@ type CoverageMergeParams struct {
 // Merges a scope's rows that overlap a range, or end where it begins. What reaches above the range stays a row of its own. 0: the
 // rows don't cover the range.
 func (q *Queries) CoverageMerge(ctx context.Context, db DBTX, arg CoverageMergeParams) (int64, error) {
-	row := db.QueryRow(ctx, coverageMerge,
+	result, err := db.Exec(ctx, coverageMerge,
 		arg.Stream,
 		arg.Scope,
 		arg.ToInclusive,
 		arg.FromExclusive,
 	)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const coverageWithin = `-- name: CoverageWithin :one
@@ -192,9 +184,7 @@ func (q *Queries) CoverageWithin(ctx context.Context, db DBTX, arg CoverageWithi
 }
 
 const scopeRecord = `-- name: ScopeRecord :exec
-INSERT INTO scopes_both (scope, definition, recorded_at, is_copy, digest)
-SELECT r.scope, r.definition, r.recorded_at, c.is_copy, row_digest(r)
-FROM (SELECT $1::text AS scope, $2::jsonb AS definition, now() AS recorded_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
+INSERT INTO scopes (scope, definition) VALUES ($1, $2)
 ON CONFLICT DO NOTHING
 `
 
@@ -209,7 +199,7 @@ func (q *Queries) ScopeRecord(ctx context.Context, db DBTX, arg ScopeRecordParam
 }
 
 const scopesClear = `-- name: ScopesClear :exec
-DELETE FROM scopes_both
+DELETE FROM scopes
 `
 
 func (q *Queries) ScopesClear(ctx context.Context, db DBTX) error {

@@ -21,15 +21,11 @@ func (q *Queries) DictionariesLock(ctx context.Context, db DBTX) error {
 const partyListsAdd = `-- name: PartyListsAdd :many
 WITH numbered AS (
     SELECT w.place, w.list::text[] AS parties,
-        ((SELECT coalesce(max(x.party_list_ref), 0) FROM party_lists_both x) + row_number() OVER (ORDER BY w.place))::integer AS party_list_ref
+        ((SELECT coalesce(max(x.party_list_ref), 0) FROM party_lists x) + row_number() OVER (ORDER BY w.place))::integer AS party_list_ref
     FROM (SELECT unnest($1::integer[]) AS place, unnest($2::text[]) AS list) w
     WHERE NOT EXISTS (SELECT FROM party_lists p WHERE p.parties = w.list::text[] OFFSET 0)
-      AND NOT EXISTS (SELECT FROM party_lists_copy p WHERE p.parties = w.list::text[] AND is_intact(p) OFFSET 0)
-), digested AS MATERIALIZED (
-    SELECT r.party_list_ref, r.parties, row_digest(r) AS digest FROM (SELECT n.party_list_ref, n.parties FROM numbered n) r
 ), added AS (
-    INSERT INTO party_lists_both (party_list_ref, parties, is_copy, digest)
-    SELECT d.party_list_ref, d.parties, c.is_copy, d.digest FROM digested d, unnest('{f,t}'::boolean[]) c (is_copy)
+    INSERT INTO party_lists (party_list_ref, parties) SELECT n.party_list_ref, n.parties FROM numbered n
 )
 SELECT n.place::integer AS place, n.party_list_ref FROM numbered n
 `
@@ -67,8 +63,7 @@ func (q *Queries) PartyListsAdd(ctx context.Context, db DBTX, arg PartyListsAddP
 
 const partyListsFind = `-- name: PartyListsFind :many
 SELECT w.place::integer AS place,
-    coalesce((SELECT p.party_list_ref FROM party_lists p WHERE p.parties = w.list::text[]),
-        (SELECT min(p.party_list_ref + 0) FROM party_lists_copy p WHERE p.parties = w.list::text[] AND is_intact(p)), 0)::integer AS party_list_ref
+    coalesce((SELECT p.party_list_ref FROM party_lists p WHERE p.parties = w.list::text[]), 0)::integer AS party_list_ref
 FROM (SELECT unnest($1::integer[]) AS place, unnest($2::text[]) AS list) w
 `
 
@@ -83,8 +78,7 @@ type PartyListsFindRow struct {
 }
 
 // The numbers of lists of parties, which are passed as texts of arrays, in the same order. 0: a list has none yet. Each list is
-// looked up on its own, so that the planner uses the index whatever its statistics. Without + 0 it would search for the lowest number
-// among all of them, in their order.
+// looked up on its own, so that the planner uses the index whatever its statistics.
 func (q *Queries) PartyListsFind(ctx context.Context, db DBTX, arg PartyListsFindParams) ([]PartyListsFindRow, error) {
 	rows, err := db.Query(ctx, partyListsFind, arg.Places, arg.Lists)
 	if err != nil {
@@ -106,11 +100,8 @@ func (q *Queries) PartyListsFind(ctx context.Context, db DBTX, arg PartyListsFin
 }
 
 const synchronizerInsert = `-- name: SynchronizerInsert :exec
-INSERT INTO synchronizers_both (synchronizer_ref, synchronizer_id, is_copy, digest)
-SELECT r.synchronizer_ref, r.synchronizer_id, c.is_copy, row_digest(r)
-FROM (
-    SELECT coalesce(max(s.synchronizer_ref), 0) + 1 AS synchronizer_ref, $1::text AS synchronizer_id FROM synchronizers_both s
-) r, unnest('{f,t}'::boolean[]) c (is_copy)
+INSERT INTO synchronizers (synchronizer_ref, synchronizer_id)
+SELECT coalesce(max(s.synchronizer_ref), 0) + 1, $1::text FROM synchronizers s
 ON CONFLICT DO NOTHING
 `
 
@@ -121,24 +112,18 @@ func (q *Queries) SynchronizerInsert(ctx context.Context, db DBTX, synchronizerI
 }
 
 const synchronizerList = `-- name: SynchronizerList :many
-SELECT DISTINCT ON (s.synchronizer_ref) s.synchronizer_ref, s.synchronizer_id
-FROM synchronizers_both s WHERE is_intact(s) ORDER BY s.synchronizer_ref
+SELECT s.synchronizer_ref, s.synchronizer_id FROM synchronizers s ORDER BY s.synchronizer_ref
 `
 
-type SynchronizerListRow struct {
-	SynchronizerRef int32  `db:"synchronizer_ref"`
-	SynchronizerID  string `db:"synchronizer_id"`
-}
-
-func (q *Queries) SynchronizerList(ctx context.Context, db DBTX) ([]SynchronizerListRow, error) {
+func (q *Queries) SynchronizerList(ctx context.Context, db DBTX) ([]Synchronizers, error) {
 	rows, err := db.Query(ctx, synchronizerList)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []SynchronizerListRow
+	var items []Synchronizers
 	for rows.Next() {
-		var i SynchronizerListRow
+		var i Synchronizers
 		if err := rows.Scan(&i.SynchronizerRef, &i.SynchronizerID); err != nil {
 			return nil, err
 		}
@@ -151,14 +136,10 @@ func (q *Queries) SynchronizerList(ctx context.Context, db DBTX) ([]Synchronizer
 }
 
 const templateInsert = `-- name: TemplateInsert :exec
-INSERT INTO templates_both (template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id, is_copy, digest)
-SELECT r.template_ref, r.template_id, r.package_id, r.package_name, r.module_name, r.entity_name, r.representative_package_id, c.is_copy, row_digest(r)
-FROM (
-    SELECT coalesce(max(t.template_ref), 0) + 1 AS template_ref, $1::text AS template_id, $2::text AS package_id,
-        $3::text AS package_name, $4::text AS module_name, $5::text AS entity_name,
-        $6::text AS representative_package_id
-    FROM templates_both t
-) r, unnest('{f,t}'::boolean[]) c (is_copy)
+INSERT INTO templates (template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id)
+SELECT coalesce(max(t.template_ref), 0) + 1, $1::text, $2::text, $3::text, $4::text, $5::text,
+    $6::text
+FROM templates t
 ON CONFLICT DO NOTHING
 `
 
@@ -186,8 +167,7 @@ func (q *Queries) TemplateInsert(ctx context.Context, db DBTX, arg TemplateInser
 
 const templateList = `-- name: TemplateList :many
 
-SELECT DISTINCT ON (t.template_ref) t.template_ref, t.template_id, t.package_name, t.representative_package_id
-FROM templates_both t WHERE is_intact(t) ORDER BY t.template_ref
+SELECT t.template_ref, t.template_id, t.package_name, t.representative_package_id FROM templates t ORDER BY t.template_ref
 `
 
 type TemplateListRow struct {
@@ -197,7 +177,7 @@ type TemplateListRow struct {
 	RepresentativePackageID *string `db:"representative_package_id"`
 }
 
-// Numbers of names and lists of parties. If a row is damaged its copy says what the number means: a name never gets another number.
+// Numbers of names and lists of parties.
 func (q *Queries) TemplateList(ctx context.Context, db DBTX) ([]TemplateListRow, error) {
 	rows, err := db.Query(ctx, templateList)
 	if err != nil {

@@ -34,12 +34,8 @@ func (q *Queries) FloorsGet(ctx context.Context, db DBTX, stream string) (Floors
 }
 
 const floorsSet = `-- name: FloorsSet :exec
-INSERT INTO floors_both AS f (stream, history_floor, state_floor, is_copy, digest)
-SELECT r.stream, r.history_floor, r.state_floor, c.is_copy, row_digest(r)
-FROM (SELECT $1::text AS stream, $2::bigint AS history_floor, $3::bigint AS state_floor) r,
-    unnest('{f,t}'::boolean[]) c (is_copy)
-ON CONFLICT (stream, is_copy) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor, pruned_to = NULL,
-    digest = excluded.digest
+INSERT INTO floors (stream, history_floor, state_floor) VALUES ($1, $2, $3)
+ON CONFLICT (stream) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor, pruned_to = NULL
 `
 
 type FloorsSetParams struct {

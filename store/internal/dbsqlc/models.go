@@ -51,6 +51,12 @@ type Partitions struct {
 	Name       string `db:"name"`
 }
 
+// The records of the transaction history that followed from updates of a network before something of these was redacted, without what was. They are what follows from these updates from then on. Rows are never removed.
+type RedactedRecords struct {
+	UpdateID string `db:"update_id"`
+	Records  []byte `db:"records"`
+}
+
 // The resyncs: where, in which scope, and the node of the first row. token: where the next page of an unfinished one starts.
 type Resyncs struct {
 	LedgerOffset int64              `db:"ledger_offset"`
@@ -85,9 +91,7 @@ type Snapshots struct {
 	// Its rows were made of what was stored, when everything before was pruned. NULL: they were read from the participant.
 	Pruned *bool `db:"pruned"`
 	// Some of the rows that pruning made were read in other scopes, and have their witnesses and views. NULL: all are of this scope.
-	Mixed  *bool  `db:"mixed"`
-	IsCopy bool   `db:"is_copy"`
-	Digest []byte `db:"digest"`
+	Mixed *bool `db:"mixed"`
 }
 
 // The events that change the active set, or use what is in it, with what the contract of a creation holds. Package active says what the kinds are, and computes the same from events in memory.
@@ -106,6 +110,12 @@ type StepEvents struct {
 	Locked          bool               `db:"locked"`
 	LockedUntil     pgtype.Timestamptz `db:"locked_until"`
 	StakeholdersRef *int32             `db:"stakeholders_ref"`
+}
+
+// Each synchronizer id that was served.
+type Synchronizers struct {
+	SynchronizerRef int32  `db:"synchronizer_ref"`
+	SynchronizerID  string `db:"synchronizer_id"`
 }
 
 // When each stream and background task last succeeded, and when and why it last failed.

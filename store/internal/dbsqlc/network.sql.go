@@ -22,9 +22,7 @@ func (q *Queries) NetworkGet(ctx context.Context, db DBTX) (string, error) {
 }
 
 const networkRecord = `-- name: NetworkRecord :exec
-INSERT INTO network_both (only_row, network_id, recorded_at, is_copy, digest)
-SELECT r.only_row, r.network_id, r.recorded_at, c.is_copy, row_digest(r)
-FROM (SELECT true AS only_row, $1::text AS network_id, now() AS recorded_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
+INSERT INTO network (network_id) VALUES ($1)
 ON CONFLICT DO NOTHING
 `
 

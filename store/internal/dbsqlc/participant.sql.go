@@ -10,7 +10,7 @@ import (
 )
 
 const participantClear = `-- name: ParticipantClear :exec
-DELETE FROM participant_both
+DELETE FROM participant
 `
 
 func (q *Queries) ParticipantClear(ctx context.Context, db DBTX) error {
@@ -31,9 +31,7 @@ func (q *Queries) ParticipantGet(ctx context.Context, db DBTX) (string, error) {
 }
 
 const participantRecord = `-- name: ParticipantRecord :exec
-INSERT INTO participant_both (only_row, participant_id, recorded_at, is_copy, digest)
-SELECT r.only_row, r.participant_id, r.recorded_at, c.is_copy, row_digest(r)
-FROM (SELECT true AS only_row, $1::text AS participant_id, now() AS recorded_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
+INSERT INTO participant (participant_id) VALUES ($1)
 ON CONFLICT DO NOTHING
 `
 

@@ -24,9 +24,9 @@ func (q *Queries) PruneActive(ctx context.Context, db DBTX, floor int64) (int64,
 
 const pruneCoverage = `-- name: PruneCoverage :exec
 WITH gone AS (
-    DELETE FROM coverage_both d WHERE d.stream = 'updates' AND d.to_inclusive <= $1::bigint
+    DELETE FROM coverage d WHERE d.stream = 'updates' AND d.to_inclusive <= $1::bigint
 )
-UPDATE coverage_both c SET from_exclusive = $1::bigint, digest = changed_digest(c, jsonb_build_object('from_exclusive', $1::bigint))
+UPDATE coverage c SET from_exclusive = $1::bigint
 WHERE c.stream = 'updates' AND c.from_exclusive < $1::bigint AND c.to_inclusive > $1::bigint
 `
 
@@ -37,9 +37,7 @@ func (q *Queries) PruneCoverage(ctx context.Context, db DBTX, floor int64) error
 }
 
 const pruneFloors = `-- name: PruneFloors :exec
-UPDATE floors_both f SET history_floor = $1::bigint, state_floor = $1::bigint, pruned_to = greatest(f.pruned_to, $1::bigint),
-    digest = changed_digest(f, jsonb_build_object('history_floor', $1::bigint, 'state_floor', $1::bigint,
-        'pruned_to', greatest(f.pruned_to, $1::bigint)))
+UPDATE floors f SET history_floor = $1::bigint, state_floor = $1::bigint, pruned_to = greatest(f.pruned_to, $1::bigint)
 WHERE f.stream = 'updates'
 `
 
@@ -192,22 +190,19 @@ func (q *Queries) PruneSeals(ctx context.Context, db DBTX, floor int64) error {
 
 const pruneSnapshot = `-- name: PruneSnapshot :exec
 WITH before AS (
-    DELETE FROM snapshots_both
+    DELETE FROM snapshots
 )
-INSERT INTO snapshots_both (snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, pruned, mixed, is_copy, digest)
-SELECT r.snapshot_offset, r.scope, r.token_kind, r.token, r.entries, r.started_at, r.finished_at, r.pruned, r.mixed, k.is_copy, row_digest(r)
-FROM (
-    SELECT $1::bigint AS snapshot_offset,
-        (SELECT v.scope FROM coverage v WHERE v.stream = 'updates' AND v.from_exclusive <= $1 AND v.to_inclusive > $1) AS scope, '' AS token_kind, '' AS token,
-        (SELECT count(*) FROM carried_created c WHERE c.reassignment_counter IS NOT NULL AND c.snapshot_offset = $1) + (SELECT count(*) FROM carried_reassignments)
-            + (SELECT count(*) FROM carried_unknown_elements) AS entries,
-        now() AS started_at, now() AS finished_at, true AS pruned,
-        (SELECT nullif(count(DISTINCT w.scope) > 1 OR bool_or(w.mixed), false) FROM (
-            SELECT v.scope, false AS mixed FROM coverage v WHERE v.stream = 'updates' AND v.from_exclusive <= $1
-            UNION ALL
-            SELECT k.scope, coalesce(k.mixed, false) FROM snapshots k
-        ) w) AS mixed
-) r, unnest('{f,t}'::boolean[]) k (is_copy)
+INSERT INTO snapshots (snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, pruned, mixed)
+SELECT $1::bigint,
+    (SELECT v.scope FROM coverage v WHERE v.stream = 'updates' AND v.from_exclusive <= $1 AND v.to_inclusive > $1), '', '',
+    (SELECT count(*) FROM carried_created c WHERE c.reassignment_counter IS NOT NULL AND c.snapshot_offset = $1) + (SELECT count(*) FROM carried_reassignments)
+        + (SELECT count(*) FROM carried_unknown_elements),
+    now(), now(), true,
+    (SELECT nullif(count(DISTINCT w.scope) > 1 OR bool_or(w.mixed), false) FROM (
+        SELECT v.scope, false AS mixed FROM coverage v WHERE v.stream = 'updates' AND v.from_exclusive <= $1
+        UNION ALL
+        SELECT k.scope, coalesce(k.mixed, false) FROM snapshots k
+    ) w)
 `
 
 // Puts a snapshot at the floor in the place of the one that was carried. An entry is what is active, or an incomplete reassignment. Its

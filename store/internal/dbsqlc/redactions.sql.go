@@ -12,13 +12,10 @@ import (
 )
 
 const redactionAdd = `-- name: RedactionAdd :exec
-INSERT INTO redactions_both (redaction, kind, id, of_update, redacted_at, redacted_by, reason, erased, is_copy, digest)
-SELECT r.redaction, r.kind, r.id, r.of_update, r.redacted_at, r.redacted_by, r.reason, r.erased, c.is_copy, row_digest(r)
-FROM (
-    SELECT coalesce(max(x.redaction), 0) + 1 AS redaction, $1::text AS kind, $2::text AS id, $3::text AS of_update,
-        now()::timestamptz AS redacted_at, session_user::text AS redacted_by, $4::text AS reason, $5::jsonb AS erased
-    FROM redactions_both x
-) r, unnest('{f,t}'::boolean[]) c (is_copy)
+INSERT INTO redactions (redaction, kind, id, of_update, redacted_at, redacted_by, reason, erased)
+SELECT coalesce(max(x.redaction), 0) + 1, $1::text, $2::text, $3::text, now(), session_user::text, $4::text,
+    $5::jsonb
+FROM redactions x
 `
 
 type RedactionAddParams struct {
@@ -164,7 +161,7 @@ func (q *Queries) RedactionHold(ctx context.Context, db DBTX, arg RedactionHoldP
 }
 
 const redactionIDs = `-- name: RedactionIDs :many
-SELECT DISTINCT r.kind, r.id FROM redactions_both r
+SELECT r.kind, r.id FROM redactions r
 `
 
 type RedactionIDsRow struct {
@@ -238,9 +235,8 @@ func (q *Queries) RedactionLetGo(ctx context.Context, db DBTX, positionIds []pgt
 }
 
 const redactionNoteRecords = `-- name: RedactionNoteRecords :exec
-INSERT INTO redacted_records_both (update_id, records, is_copy, digest)
-SELECT r.update_id, r.records, c.is_copy, row_digest(r) FROM (SELECT $1::text AS update_id, $2::jsonb AS records) r, unnest('{f,t}'::boolean[]) c (is_copy)
-ON CONFLICT (update_id, is_copy) DO UPDATE SET records = excluded.records, digest = excluded.digest
+INSERT INTO redacted_records (update_id, records) VALUES ($1, $2)
+ON CONFLICT (update_id) DO UPDATE SET records = excluded.records
 `
 
 type RedactionNoteRecordsParams struct {
@@ -258,21 +254,16 @@ SELECT n.update_id, n.records FROM redacted_records n
 WHERE EXISTS (SELECT FROM unnest($1::text[]) c (id) WHERE strpos(n.records::text, btrim(to_jsonb(c.id)::text, '"')) > 0)
 `
 
-type RedactionNotedRow struct {
-	UpdateID string `db:"update_id"`
-	Records  []byte `db:"records"`
-}
-
 // The noted records that name one of some contracts. In jsonb's text an id is as in JSON.
-func (q *Queries) RedactionNoted(ctx context.Context, db DBTX, contractIds []string) ([]RedactionNotedRow, error) {
+func (q *Queries) RedactionNoted(ctx context.Context, db DBTX, contractIds []string) ([]RedactedRecords, error) {
 	rows, err := db.Query(ctx, redactionNoted, contractIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []RedactionNotedRow
+	var items []RedactedRecords
 	for rows.Next() {
-		var i RedactionNotedRow
+		var i RedactedRecords
 		if err := rows.Scan(&i.UpdateID, &i.Records); err != nil {
 			return nil, err
 		}

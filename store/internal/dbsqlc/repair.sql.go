@@ -198,25 +198,20 @@ func (q *Queries) CarriedViewsDropOrphans(ctx context.Context, db DBTX) error {
 
 const coverageClose = `-- name: CoverageClose :exec
 WITH mine AS (
-    DELETE FROM coverage_both c
+    DELETE FROM coverage c
     WHERE c.stream = $1 AND c.scope = $2 AND c.from_exclusive <= $3::bigint AND c.to_inclusive >= $4::bigint
       AND c.from_exclusive < watermark()
-    RETURNING c.is_copy, int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed, is_intact(c) AS intact
+    RETURNING int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed
 ), others AS (
-    SELECT c.is_copy, int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM coverage_both c
+    SELECT int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM coverage c
     WHERE c.stream = $1 AND c.scope <> $2 AND c.from_exclusive < $3::bigint AND c.to_inclusive > $4::bigint
 ), whole AS (
-    SELECT k.is_copy, coalesce((SELECT bool_and(m.intact) FROM mine m WHERE m.is_copy = k.is_copy), true) AS intact,
-        coalesce((SELECT range_agg(m.claimed) FROM mine m WHERE m.is_copy = k.is_copy), '{}'::int8multirange)
+    SELECT coalesce((SELECT range_agg(m.claimed) FROM mine m), '{}'::int8multirange)
         + (int8multirange(int8range($4::bigint, $3::bigint, '(]'))
-            - coalesce((SELECT range_agg(o.claimed) FROM others o WHERE o.is_copy = k.is_copy), '{}'::int8multirange)) AS claimed
-    FROM unnest('{f,t}'::boolean[]) k (is_copy)
-), pieces AS (
-    SELECT $1::text AS stream, $2::text AS scope, lower(part) - 1 AS from_exclusive, upper(part) - 1 AS to_inclusive, w.is_copy, w.intact
-    FROM whole w, unnest(w.claimed) AS part
+            - coalesce((SELECT range_agg(o.claimed) FROM others o), '{}'::int8multirange)) AS claimed
 )
-INSERT INTO coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
-SELECT p.stream, p.scope, p.from_exclusive, p.to_inclusive, p.is_copy, CASE WHEN p.intact THEN row_digest(p) END FROM pieces p
+INSERT INTO coverage (stream, scope, from_exclusive, to_inclusive)
+SELECT $1::text, $2::text, lower(part) - 1, upper(part) - 1 FROM whole w, unnest(w.claimed) AS part
 `
 
 type CoverageCloseParams struct {
@@ -240,7 +235,7 @@ func (q *Queries) CoverageClose(ctx context.Context, db DBTX, arg CoverageCloseP
 }
 
 const snapshotFinished = `-- name: SnapshotFinished :one
-SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.mixed, s.is_copy, s.digest, coalesce(d.definition::text, '')::text AS definition
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.mixed, coalesce(d.definition::text, '')::text AS definition
 FROM snapshots s LEFT JOIN scopes d ON d.scope = s.scope
 WHERE s.finished_at IS NOT NULL
 ORDER BY s.snapshot_offset DESC LIMIT 1
@@ -265,8 +260,6 @@ func (q *Queries) SnapshotFinished(ctx context.Context, db DBTX) (SnapshotFinish
 		&i.Snapshots.FinishedAt,
 		&i.Snapshots.Pruned,
 		&i.Snapshots.Mixed,
-		&i.Snapshots.IsCopy,
-		&i.Snapshots.Digest,
 		&i.Definition,
 	)
 	return i, err

@@ -9,23 +9,21 @@ import (
 	"context"
 )
 
-const resetCoverage = `-- name: ResetCoverage :one
-WITH gone AS (
-    DELETE FROM coverage_both c WHERE c.from_exclusive >= $1 RETURNING c.is_copy
-)
-SELECT count(*) FROM gone WHERE NOT is_copy
+const resetCoverage = `-- name: ResetCoverage :execrows
+DELETE FROM coverage c WHERE c.from_exclusive >= $1
 `
 
 // Removes the coverage above the offset, except for a range that contains it: ResetCoverageCut shortens that.
 func (q *Queries) ResetCoverage(ctx context.Context, db DBTX, after int64) (int64, error) {
-	row := db.QueryRow(ctx, resetCoverage, after)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+	result, err := db.Exec(ctx, resetCoverage, after)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const resetCoverageCut = `-- name: ResetCoverageCut :exec
-UPDATE coverage_both c SET to_inclusive = $1, digest = changed_digest(c, jsonb_build_object('to_inclusive', $1::bigint))
+UPDATE coverage c SET to_inclusive = $1
 WHERE c.from_exclusive < $1 AND c.to_inclusive > $1
 `
 

@@ -121,8 +121,7 @@ func (q *Queries) ScopeAt(ctx context.Context, db DBTX, arg ScopeAtParams) (Scop
 }
 
 const scopeChange = `-- name: ScopeChange :exec
-UPDATE floors_both f SET changed_to = $1::text, digest = changed_digest(f, jsonb_build_object('changed_to', $1::text))
-WHERE f.stream = 'updates'
+UPDATE floors f SET changed_to = $1::text WHERE f.stream = 'updates'
 `
 
 // Says which scope is in force.
@@ -171,10 +170,10 @@ WITH used AS (
     UNION
     SELECT k.scope FROM snapshots k
 ), gone AS (
-    DELETE FROM scopes_both s
+    DELETE FROM scopes s
     WHERE s.scope <> (SELECT n.changed_to FROM floors n WHERE n.stream = 'updates') AND NOT EXISTS (SELECT FROM used u WHERE u.scope = s.scope)
 )
-UPDATE floors_both f SET changed_to = NULL, digest = changed_digest(f, jsonb_build_object('changed_to', NULL::text))
+UPDATE floors f SET changed_to = NULL
 WHERE f.stream = 'updates' AND f.changed_to IS NOT NULL AND NOT EXISTS (SELECT FROM used u WHERE u.scope <> f.changed_to)
 `
 

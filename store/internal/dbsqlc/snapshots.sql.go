@@ -9,16 +9,10 @@ import (
 	"context"
 )
 
-const snapshotAdvance = `-- name: SnapshotAdvance :one
-WITH moved AS (
-    UPDATE snapshots_both s SET token_kind = $1, token = $2, entries = s.entries + $3::bigint,
-        finished_at = CASE WHEN $4::boolean THEN now() END,
-        digest = changed_digest(s, jsonb_build_object('token_kind', $1::text, 'token', $2::text, 'entries', s.entries + $3::bigint,
-            'finished_at', CASE WHEN $4::boolean THEN now() END))
-    WHERE s.snapshot_offset = $5 AND s.finished_at IS NULL AND s.entries = $6::bigint AND s.token = $7::text
-    RETURNING s.is_copy
-)
-SELECT count(*) FROM moved WHERE NOT is_copy
+const snapshotAdvance = `-- name: SnapshotAdvance :execrows
+UPDATE snapshots s SET token_kind = $1, token = $2, entries = s.entries + $3::bigint,
+    finished_at = CASE WHEN $4::boolean THEN now() END
+WHERE s.snapshot_offset = $5 AND s.finished_at IS NULL AND s.entries = $6::bigint AND s.token = $7::text
 `
 
 type SnapshotAdvanceParams struct {
@@ -33,7 +27,7 @@ type SnapshotAdvanceParams struct {
 
 // Moves the token by compare-and-swap, in the transaction that stores the page before it.
 func (q *Queries) SnapshotAdvance(ctx context.Context, db DBTX, arg SnapshotAdvanceParams) (int64, error) {
-	row := db.QueryRow(ctx, snapshotAdvance,
+	result, err := db.Exec(ctx, snapshotAdvance,
 		arg.TokenKind,
 		arg.Token,
 		arg.Added,
@@ -42,13 +36,14 @@ func (q *Queries) SnapshotAdvance(ctx context.Context, db DBTX, arg SnapshotAdva
 		arg.EntriesBefore,
 		arg.TokenBefore,
 	)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const snapshotAtWatermark = `-- name: SnapshotAtWatermark :one
-SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.mixed, s.is_copy, s.digest FROM snapshots s
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.mixed FROM snapshots s
 WHERE s.finished_at IS NOT NULL AND s.snapshot_offset = (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates')
 `
 
@@ -65,14 +60,12 @@ func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (Snapshots, 
 		&i.FinishedAt,
 		&i.Pruned,
 		&i.Mixed,
-		&i.IsCopy,
-		&i.Digest,
 	)
 	return i, err
 }
 
 const snapshotDiscard = `-- name: SnapshotDiscard :exec
-DELETE FROM snapshots_both WHERE finished_at IS NULL
+DELETE FROM snapshots WHERE finished_at IS NULL
 `
 
 func (q *Queries) SnapshotDiscard(ctx context.Context, db DBTX) error {
@@ -81,10 +74,7 @@ func (q *Queries) SnapshotDiscard(ctx context.Context, db DBTX) error {
 }
 
 const snapshotStart = `-- name: SnapshotStart :exec
-INSERT INTO snapshots_both (snapshot_offset, scope, token_kind, token, entries, started_at, is_copy, digest)
-SELECT r.snapshot_offset, r.scope, r.token_kind, r.token, r.entries, r.started_at, c.is_copy, row_digest(r)
-FROM (SELECT $1::bigint AS snapshot_offset, $2::text AS scope, '' AS token_kind, '' AS token, 0 AS entries, now() AS started_at) r,
-    unnest('{f,t}'::boolean[]) c (is_copy)
+INSERT INTO snapshots (snapshot_offset, scope, token_kind, token, entries) VALUES ($1, $2, '', '', 0)
 `
 
 type SnapshotStartParams struct {
@@ -98,7 +88,7 @@ func (q *Queries) SnapshotStart(ctx context.Context, db DBTX, arg SnapshotStartP
 }
 
 const snapshotUnfinished = `-- name: SnapshotUnfinished :one
-SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.mixed, s.is_copy, s.digest FROM snapshots s
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.mixed FROM snapshots s
 WHERE s.finished_at IS NULL
 `
 
@@ -116,8 +106,6 @@ func (q *Queries) SnapshotUnfinished(ctx context.Context, db DBTX) (Snapshots, e
 		&i.FinishedAt,
 		&i.Pruned,
 		&i.Mixed,
-		&i.IsCopy,
-		&i.Digest,
 	)
 	return i, err
 }

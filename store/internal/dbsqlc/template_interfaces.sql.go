@@ -12,8 +12,8 @@ import (
 const templateInterfaceInsert = `-- name: TemplateInterfaceInsert :exec
 INSERT INTO template_interfaces (template_ref, interface_id)
 SELECT DISTINCT t.template_ref, $1::text
-FROM templates_both t
-WHERE is_intact(t) AND t.template_id = $2 AND t.package_name = $3
+FROM templates t
+WHERE t.template_id = $2 AND t.package_name = $3
   AND t.representative_package_id IS NOT DISTINCT FROM $4
 ON CONFLICT DO NOTHING
 `

@@ -10,11 +10,9 @@ import (
 )
 
 const transactionsCheckpoint = `-- name: TransactionsCheckpoint :exec
-INSERT INTO checkpoints_both (stream, ledger_offset, event_id, updated_at, is_copy, digest)
-SELECT r.stream, r.ledger_offset, r.event_id, r.updated_at, c.is_copy, row_digest(r)
-FROM (SELECT $1::text AS stream, $2::bigint AS ledger_offset, $3::text AS event_id, now() AS updated_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
-ON CONFLICT (stream, is_copy) DO UPDATE
-SET event_id = excluded.event_id, ledger_offset = excluded.ledger_offset, updated_at = excluded.updated_at, digest = excluded.digest
+INSERT INTO checkpoints (stream, ledger_offset, event_id) VALUES ($1, $2, $3)
+ON CONFLICT (stream) DO UPDATE
+SET event_id = excluded.event_id, ledger_offset = excluded.ledger_offset, updated_at = excluded.updated_at
 `
 
 type TransactionsCheckpointParams struct {
@@ -103,8 +101,7 @@ func (q *Queries) TransactionsMarks(ctx context.Context, db DBTX, arg Transactio
 }
 
 const transactionsPositionGet = `-- name: TransactionsPositionGet :one
-SELECT h.revision, h.last_seq, h.rereading
-FROM transactions_position_both h WHERE is_intact(h) ORDER BY h.is_copy LIMIT 1
+SELECT h.revision, h.last_seq, h.rereading FROM transactions_position h
 `
 
 type TransactionsPositionGetRow struct {
@@ -113,7 +110,6 @@ type TransactionsPositionGetRow struct {
 	Rereading bool  `db:"rereading"`
 }
 
-// The row, or its copy if the row is damaged: the next write depends on it.
 func (q *Queries) TransactionsPositionGet(ctx context.Context, db DBTX) (TransactionsPositionGetRow, error) {
 	row := db.QueryRow(ctx, transactionsPositionGet)
 	var i TransactionsPositionGetRow
@@ -147,12 +143,8 @@ func (q *Queries) TransactionsPositionHold(ctx context.Context, db DBTX, revisio
 }
 
 const transactionsPositionPut = `-- name: TransactionsPositionPut :exec
-INSERT INTO transactions_position_both (only_row, revision, last_seq, rereading, is_copy, digest)
-SELECT r.only_row, r.revision, r.last_seq, r.rereading, c.is_copy, row_digest(r)
-FROM (SELECT true AS only_row, $1::bigint AS revision, $2::bigint AS last_seq, $3::boolean AS rereading) r,
-    unnest('{f,t}'::boolean[]) c (is_copy)
-ON CONFLICT (only_row, is_copy) DO UPDATE SET revision = excluded.revision, last_seq = excluded.last_seq, rereading = excluded.rereading,
-    digest = excluded.digest
+INSERT INTO transactions_position (revision, last_seq, rereading) VALUES ($1, $2, $3)
+ON CONFLICT (only_row) DO UPDATE SET revision = excluded.revision, last_seq = excluded.last_seq, rereading = excluded.rereading
 `
 
 type TransactionsPositionPutParams struct {

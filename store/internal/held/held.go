@@ -54,12 +54,6 @@ func Watermark(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (at led
 	if err != nil {
 		return 0, false, d.Unusable(fmt.Errorf("read the watermark: %w", err))
 	}
-	if row.LedgerOffset == nil {
-		return 0, false, &ledger.Problem{
-			What: fmt.Sprintf("the checkpoint of the updates in database %s has no offset", d.Address()),
-			Do:   "run `indexer verify --repair`, which copies it back",
-		}
-	}
 	return ledger.Offset(*row.LedgerOffset), true, nil
 }
 
@@ -69,10 +63,9 @@ func TransactionsPosition(ctx context.Context, d *session.Database,
 	row, err := d.Queries.TransactionsPositionGet(ctx, db)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ledger.TransactionsPosition{}, &ledger.Problem{
-			What: fmt.Sprintf("how far the transaction history was read is lost in database %s: neither table "+
-				"transactions_position nor its copy, transactions_position_copy, has a row with its digest", d.Address()),
-			Do: "restore one of the two rows from a backup of the database and run `indexer verify --repair`, or index into a " +
-				"new database",
+			What: fmt.Sprintf("how far the transaction history was read is lost in database %s: table "+
+				"transactions_position has no row", d.Address()),
+			Do: "restore the row from a backup of the database, or index into a new one",
 		}
 	}
 	if err != nil {

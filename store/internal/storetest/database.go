@@ -78,24 +78,6 @@ func (d *DB) Exec(query string, args ...any) {
 	require.NoError(d.T, err)
 }
 
-// Write is like Exec, for what is to count as written by the program: each row of a table that is kept twice is given
-// its digest and its copy.
-func (d *DB) Write(query string, args ...any) {
-	d.T.Helper()
-	d.Exec(query, args...)
-	d.Exec(KeepTwice())
-}
-
-// KeepTwice gives each row of a table that is kept twice its digest, and its copy.
-func KeepTwice() string {
-	var b strings.Builder
-	for _, table := range tables.KeptTwice() {
-		fmt.Fprintf(&b, `UPDATE %[1]s x SET digest = indexer.row_digest(x) WHERE NOT indexer.is_intact(x); DELETE FROM indexer.%[2]s;
-INSERT INTO indexer.%[3]s SELECT (jsonb_populate_record(x, '{"is_copy": true}')).* FROM %[1]s x; `, table.Name, table.Copy(), table.Both())
-	}
-	return b.String()
-}
-
 // How long an event is waited for that comes at once on a healthy machine, and soon on the busiest one, and how often
 // it is looked for.
 const (
@@ -236,5 +218,5 @@ func (d *DB) ForgetUpdates() {
 	d.T.Helper()
 	d.Exec("TRUNCATE indexer.lookups, indexer." +
 		strings.Join(slices.Concat(FactTables, ProjectedTables), ", indexer."))
-	d.Write("UPDATE indexer.checkpoints SET ledger_offset = 0")
+	d.Exec("UPDATE indexer.checkpoints SET ledger_offset = 0")
 }

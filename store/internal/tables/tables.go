@@ -32,9 +32,9 @@ const (
 	Totals
 	// Projections follow from the facts and the snapshot.
 	Projections
-	// Dictionaries give numbers to names. They are kept twice.
+	// Dictionaries give numbers to names.
 	Dictionaries
-	// State is everything else: what is held, positions, leadership, and what tasks have read. Most of it is kept twice.
+	// State is everything else: what is held, positions, leadership, and what tasks have read.
 	State
 )
 
@@ -82,10 +82,6 @@ type Table struct {
 	// move there before, which PruneMoveLookups does at the end of pruning, and it removes the others.
 	Pruned, Moved bool
 
-	// Of State and Dictionaries. NoCopy says why rows are not kept twice. Empty: they are, because they can't be restored
-	// from elsewhere.
-	NoCopy string
-
 	// Of facts. Element: there is one row for each element of an update. Activity: the rows may activate and deactivate
 	// contracts.
 	Element, Activity bool
@@ -126,18 +122,6 @@ func (t *Table) Delete(condition string) string {
 // Counting returns the query that counts, among the family's, the rows s of a condition.
 func (t *Table) Counting(condition string) string {
 	return "SELECT count(*) FROM " + t.Name + " s WHERE " + t.Rows(condition)
-}
-
-// Copy returns the name of the copy of a table that is kept twice. Both returns the name of the table of which the two
-// are partitions, and which writers write.
-func (t *Table) Copy() string { return t.Name + "_copy" }
-
-// Both: see Copy.
-func (t *Table) Both() string { return t.Name + "_both" }
-
-// KeptTwice returns the tables that have a copy. See Table.NoCopy.
-func KeptTwice() []Table {
-	return slices.DeleteFunc(In(Dictionaries, State), func(t Table) bool { return t.NoCopy != "" })
 }
 
 // OfRecords reports whether rows belong to records of the transaction history, by their seq.
