@@ -28,10 +28,10 @@ var documented = map[string]struct {
 	"cmd/indexer/packages.go": {3, []string{"the server has no operation that lists packages", "the participant wants a token and none"}},
 	"cmd/indexer/update.go":   {1, []string{"Of `indexer contract`, `indexer update` and `indexer verify`"}},
 
-	"ingest/fork_probe.go":         {2, []string{"the ledger ends below the checkpoint", "the ledger has another history"}},
+	"ingest/fork_probe.go":         {4, []string{"the ledger ends below the checkpoint", "the ledger has another history"}},
 	"ingest/served.go":             {3, []string{"the server does not report its ledger end", "the offset of `--start` or `--at-offset`", "`--at-offset` is below"}},
 	"ingest/transactions.go":       {1, []string{"the last N records of the transaction history"}},
-	"ingest/transactions_pages.go": {2, []string{"the service serves the beginning of its history"}},
+	"ingest/transactions_pages.go": {1, []string{"the service serves the beginning of its history"}},
 
 	"internal/access/access.go":    {2, []string{"there is no token, or no client secret", "there are no certificates to begin with"}},
 	"internal/app/background.go":   {1, nil}, // of a task, which ends nothing
@@ -89,7 +89,7 @@ var documented = map[string]struct {
 	"store/audit/compare_coverage.go":   {1, []string{"the ledger ends below the checkpoint"}},
 	"store/audit/redact.go":             {1, []string{"`redact`: another process"}},
 	"store/audit/redact_rows.go":        {3, []string{"`redact`: the database knows no", "`redact`: the contract is active"}},
-	"store/audit/repair_coverage.go":    {1, []string{"updates are stored beyond the ledger's end"}},
+	"store/audit/repair_coverage.go":    {2, []string{"updates are stored beyond the ledger's end"}},
 	"store/change_scope.go":             {2, []string{"the scope can't be changed: another form", "the scope can't be changed: the database lacks"}},
 	"store/export_lock.go":              {1, []string{"`export`: another export"}},
 	"store/field_indexes.go":            {3, []string{"another command is making or dropping", "the role may not change", "too many of a field's last values"}},

@@ -156,7 +156,7 @@ func tablesOf(ctx context.Context, conn *pgx.Conn, schema string, places ...stri
 			SELECT a.attname::text AS place FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = ANY ($1::text[]) AND NOT a.attisdropped
 			ORDER BY array_position($1::text[], a.attname::text) LIMIT 1) p
 		WHERE c.relnamespace = $5::text::regnamespace AND c.relkind IN ('r', 'p') AND p.place = ANY ($2::text[])
-			AND CASE WHEN p.place = $3 THEN c.relname = $4 ELSE NOT c.relispartition END
+			AND CASE WHEN p.place = $3 THEN c.relname = $4 ELSE NOT c.relispartition AND c.relname <> 'checkpoints' END
 		ORDER BY c.relname NOT IN ('updates', 'transactions'), 1`, slices.Concat(ofRecords, ofSnapshot), places, listKey, listTable, schema)
 	if err != nil {
 		return nil, fmt.Errorf("list the tables: %w", err)
