@@ -33,7 +33,7 @@ func TestWhatIsHeldContradictsItself(t *testing.T) {
 			"UPDATE scopes SET definition = definition - 'shape'":        "scopes, scope HASH: its definition does not have this hash",
 			"UPDATE redactions SET redaction = 4 WHERE redaction = 3":    "redactions, redaction 3: a later one is stored, and it is not",
 			"DELETE FROM redactions WHERE redaction = 2":                 "redactions, redaction 2: a later one is stored, and it is not",
-			"UPDATE redactions SET id = 'x' WHERE kind = 'update'":       "redactions, redaction 2: it came with update u, which is not redacted",
+			"UPDATE redactions SET id = 'x' WHERE kind = 'update'":       "redactions, redaction 3: it came with update u, which is not redacted",
 		},
 		fromSnapshot: {
 			"UPDATE floors SET state_floor = NULL":      "floors, stream updates: the history floor is 100, and what is active is known nowhere",
