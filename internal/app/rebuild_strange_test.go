@@ -192,7 +192,7 @@ SELECT c.table_name || '.' || c.column_name, format('UPDATE indexer.%I SET %I = 
 	ELSE format('%I + 1000', c.column_name) END)
 FROM information_schema.columns c
 WHERE c.table_schema = 'indexer' AND (c.table_name IN ('templates', 'synchronizers', 'party_lists')
-	OR c.table_name NOT IN ('lookups', 'transactions') AND c.table_name IN (
+	OR c.table_name NOT IN ('lookups', 'transactions', 'checkpoints') AND c.table_name IN (
 		SELECT t.relname FROM pg_class t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = 'ledger_offset'
 		WHERE t.relnamespace = 'indexer'::regnamespace AND t.relkind IN ('r', 'p') AND NOT t.relispartition))
 AND NOT EXISTS (SELECT FROM information_schema.key_column_usage k JOIN information_schema.table_constraints p USING (constraint_schema, constraint_name)
