@@ -25,7 +25,7 @@ func TestALedgerThatEndsBeforeWhatIsStored(t *testing.T) {
 			i.Exec(statement)
 			before := i.Dump(everyTable...)
 			storetest.RequireProblem(t, i.repairer().RepairCoverage(t.Context(), storetest.Ptr(ledger.Offset(6))), "ends at offset 6", "updates up to offset 8",
-				"`indexer reset --network --to-offset 6 --apply`")
+				"`indexer reanchor`")
 			require.Equal(t, before, i.Dump(everyTable...))
 		})
 	}
