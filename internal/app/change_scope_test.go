@@ -178,6 +178,46 @@ func TestTheScopeIsChanged(t *testing.T) {
 	}
 }
 
+// What a party holds that was added to the scope is known from there on, and unknown before. Of a party that was read
+// all the time it is known throughout.
+func TestBalancesOfAPartyThatIsAdded(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	w := newScopeWorld(t, 57, 600)
+	w.ledgerURL = serve(t, w.ledger, sandbox.ServerOptions{Version: "3.5", Parties: true})
+	w.scope.Shape = "ledger-effects"
+	parties := largest(w.ledger, simulatedScope(w.scope))[:2]
+	stays, comes := parties[:1], parties[1:]
+	w.scope.Parties = stays
+	w.index(t, true)
+	changed := w.ledger.End()
+	w.scope.Parties = parties
+	w.ledger.Grow(200)
+	require.NoError(t, w.change(t))
+	waitUntil(t, w.database, "(SELECT count(*) FROM ledger.hosted_parties WHERE hosted) = 2")
+
+	const held = `SELECT DISTINCT (ledger.balance_at_offset(p.owner, p.instrument, $2, p.instrument_admin) IS NOT DISTINCT FROM coalesce(
+			(SELECT sum(h.amount) FROM ledger.holdings_at($2) h WHERE h.owner = p.owner AND h.instrument = p.instrument
+				AND h.instrument_admin = p.instrument_admin AND h.admin_signed), 0))::text
+		FROM indexer.positions p WHERE p.owner = ANY ($1) AND p.admin_signed`
+	const unknown = `SELECT DISTINCT (ledger.balance_at_offset(p.owner, p.instrument, $2, p.instrument_admin) IS NULL)::text
+		FROM indexer.positions p WHERE p.owner = ANY ($1) AND p.admin_signed AND p.instrument_admin <> ALL ($3)`
+	for _, offset := range []int64{changed, w.ledger.End()} {
+		require.Equal(t, []string{"true"}, texts(t, w.database, held, parties, offset))
+	}
+	require.Equal(t, []string{"true"}, texts(t, w.database, held, stays, changed-1))
+	require.Equal(t, []string{"true"}, texts(t, w.database, unknown, comes, changed-1, stays))
+
+	const statement = `SELECT DISTINCT (s.balance IS NOT NULL)::text FROM ledger.party_statement($1, $2, ledger.latest_offset()) s
+		WHERE s.instrument_admin <> ALL ($3)`
+	const last = `SELECT DISTINCT (s.balance = ledger.balance_at_offset($1, s.instrument, ledger.latest_offset(), s.instrument_admin))::text FROM (
+			SELECT DISTINCT ON (s.instrument, s.instrument_admin) s.* FROM ledger.party_statement($1, $2, ledger.latest_offset()) s
+			ORDER BY s.instrument, s.instrument_admin, s.ledger_offset DESC, s.node_id DESC) s`
+	require.Equal(t, []string{"false"}, texts(t, w.database, statement, comes[0], int64(0), stays))
+	require.Equal(t, []string{"true"}, texts(t, w.database, last, comes[0], changed))
+	require.Equal(t, []string{"true"}, texts(t, w.database, last, stays[0], int64(0)))
+}
+
 // largest returns the parties of a ledger that see most of what is active, the first one first.
 func largest(l *sandbox.Ledger, scope sandbox.Scope) []string {
 	active := map[string]int{}
