@@ -335,20 +335,8 @@ CREATE TABLE hosting (
 );
 COMMENT ON TABLE hosting IS 'What the participant answered when it was asked whether it hosts a party that holds something, or that the scope names. Empty: it can''t be asked. Shown as ledger.hosted_parties.';
 
--- While the scope was another one that did not name the party, or showed less of it, not everything was read. Where it was never changed, which
--- is asked once, no range is looked at.
 CREATE VIEW known_parties AS
-SELECT h.party,
-       greatest(
-           CASE WHEN h.onboarded THEN h.since ELSE 0 END,
-           CASE WHEN (SELECT f.changed_to FROM floors f WHERE f.stream = 'updates') IS NOT NULL THEN (
-               SELECT max(c.to_inclusive) FROM covered_scopes c
-               JOIN floors f ON f.stream = 'updates'
-               JOIN scopes n ON n.scope = f.changed_to
-               WHERE NOT c.complete AND NOT (
-                   (c.definition -> 'parties' = '[]' OR c.definition -> 'parties' ? h.party)
-                   AND scope_shows(c.definition || '{"parties": []}', n.definition || '{"parties": []}')))
-           END) AS known_from,
+SELECT h.party, CASE WHEN h.onboarded THEN h.since ELSE 0 END AS known_from,
        CASE WHEN h.hosted THEN 9223372036854775807 ELSE h.until END AS known_before
 FROM hosting h
 WHERE h.hosted OR h.until IS NOT NULL;

@@ -164,6 +164,34 @@ SELECT c.stream, c.scope, c.from_exclusive, least(c.to_inclusive, ledger.latest_
        c.parties, c.templates, c.interfaces
 FROM scope_ranges c
 WHERE c.from_exclusive < ledger.latest_offset();
+
+-- Where the scope was another one that did not name a party, or showed less of it, not everything that it holds was read. Where the scope was never
+-- widened, which is asked once, no party is asked about. Functions, so that plans stay small.
+CREATE FUNCTION scope_was_widened() RETURNS boolean LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM scope_ranges c WHERE NOT c.complete);
+END
+$$;
+COMMENT ON FUNCTION scope_was_widened() IS 'Whether some of what is stored was read in a scope that shows less than the one in force.';
+
+CREATE FUNCTION read_since(party text) RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
+BEGIN
+    RETURN (
+        SELECT max(c.to_inclusive) FROM scope_ranges c
+        LEFT JOIN (SELECT r.templates, r.interfaces FROM scope_ranges r WHERE r.complete ORDER BY r.to_inclusive DESC LIMIT 1) n ON true
+        WHERE NOT c.complete AND NOT coalesce(
+            (c.parties IS NULL OR read_since.party = ANY (c.parties)) AND (c.templates IS NULL OR c.templates @> n.templates)
+            AND c.interfaces @> n.interfaces, false));
+END
+$$;
+COMMENT ON FUNCTION read_since(text) IS 'From which offset on everything of a party is read that the scope in force shows. NULL: all the time.';
+
+CREATE OR REPLACE VIEW known_parties WITH (security_invoker = true) AS
+SELECT h.party, greatest(CASE WHEN h.onboarded THEN h.since ELSE 0 END, CASE WHEN (SELECT scope_was_widened()) THEN read_since(h.party) END) AS known_from,
+       CASE WHEN h.hosted THEN 9223372036854775807 ELSE h.until END AS known_before
+FROM hosting h
+WHERE h.hosted OR h.until IS NOT NULL;
+
 COMMENT ON COLUMN ledger.coverage.in_force IS 'Whether all is stored that the scope in force shows. False: the events are complete for an earlier scope that lacks some of it.';
 COMMENT ON COLUMN ledger.coverage.parties IS 'The parties for which the events are complete; a limited role sees its own. A party that was taken away is complete up to the last range that names it. NULL: any party.';
 COMMENT ON COLUMN ledger.coverage.templates IS 'The templates for which they are complete, as --templates named them. NULL: all.';
