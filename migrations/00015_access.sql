@@ -167,23 +167,17 @@ WHERE c.from_exclusive < ledger.latest_offset();
 
 -- Where the scope was another one that did not name a party, or showed less of it, not everything that it holds was read. Where the scope was never
 -- widened, which is asked once, no party is asked about. Functions, so that plans stay small.
-CREATE FUNCTION scope_was_widened() RETURNS boolean LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
-BEGIN
-    RETURN EXISTS (SELECT FROM scope_ranges c WHERE NOT c.complete);
-END
-$$;
+CREATE FUNCTION scope_was_widened() RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+RETURN EXISTS (SELECT FROM scope_ranges c WHERE NOT c.complete);
 COMMENT ON FUNCTION scope_was_widened() IS 'Whether some of what is stored was read in a scope that shows less than the one in force.';
 
-CREATE FUNCTION read_since(party text) RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
-BEGIN
-    RETURN (
-        SELECT max(c.to_inclusive) FROM scope_ranges c
-        LEFT JOIN (SELECT r.templates, r.interfaces FROM scope_ranges r WHERE r.complete ORDER BY r.to_inclusive DESC LIMIT 1) n ON true
-        WHERE NOT c.complete AND NOT coalesce(
-            (c.parties IS NULL OR read_since.party = ANY (c.parties)) AND (c.templates IS NULL OR c.templates @> n.templates)
-            AND c.interfaces @> n.interfaces, false));
-END
-$$;
+CREATE FUNCTION read_since(party text) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
+RETURN (
+    SELECT max(c.to_inclusive) FROM scope_ranges c
+    LEFT JOIN (SELECT r.templates, r.interfaces FROM scope_ranges r WHERE r.complete ORDER BY r.to_inclusive DESC LIMIT 1) n ON true
+    WHERE NOT c.complete AND NOT coalesce(
+        (c.parties IS NULL OR read_since.party = ANY (c.parties)) AND (c.templates IS NULL OR c.templates @> n.templates)
+        AND c.interfaces @> n.interfaces, false));
 COMMENT ON FUNCTION read_since(text) IS 'From which offset on everything of a party is read that the scope in force shows. NULL: all the time.';
 
 CREATE OR REPLACE VIEW known_parties WITH (security_invoker = true) AS
