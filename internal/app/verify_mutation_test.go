@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -195,6 +196,10 @@ func (m *mutator) mutate(table string) (mutation, bool) {
 		value := m.other(column)
 		made.column = column.name
 		made.what = fmt.Sprintf("%s = %s in %s", column.name, value, text)
+		if table == "lookups" && column.name == "node_id" { // any event of its contract is the right place of a look-up
+			where += fmt.Sprintf(" AND (contract_id, ledger_offset, %s) NOT IN (SELECT k.contract_id, k.ledger_offset, k.node_id FROM %s.lookup_events(%d) k)",
+				value, m.schema, math.MaxInt64)
+		}
 		return made, m.exec(fmt.Sprintf("UPDATE "+where+" AND (%s)::text IS DISTINCT FROM %s::text", column.name+" = "+value, value, column.name))
 	}
 }
@@ -330,7 +335,8 @@ var unfound = map[string]string{
 	"snapshots.pruned":      "whether pruning made it follows from nothing else",
 	"snapshots.mixed":       "as pruned",
 
-	"transactions_position.revision": "a writer only needs to see that it changed",
+	"transactions_position.revision":  "a writer only needs to see that it changed",
+	"transactions_position.rereading": "the next time that the history is read to its end says so",
 }
 
 // passes reports whether what is damaged is a checkpoint that goes back by one, where nothing may have begun or ended, or
