@@ -354,6 +354,12 @@ COMMENT ON FUNCTION ends_are_kept() IS 'Whether each end of a contract that was 
 -- The last branch is rarely read: CASE has the planner expect few rows of it. Conditions on the offset reach all branches.
 CREATE FUNCTION holding_offsets(party text) RETURNS TABLE (ledger_offset bigint) LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
+WITH witnessed AS NOT MATERIALIZED (
+    SELECT c.ledger_offset, c.contract_id FROM created c
+    WHERE c.acs_delta = false AND c.stakeholders_ref IN (
+        SELECT s.stakeholders_ref FROM positions p JOIN position_stakeholders s ON s.position_id = p.position_id
+        WHERE p.owner = holding_offsets.party)
+)
 SELECT a.activated_offset FROM positions p JOIN active_contracts a ON a.position_id = p.position_id
 WHERE p.owner = holding_offsets.party
 UNION
@@ -363,20 +369,11 @@ UNION
 SELECT l.deactivated_offset FROM positions p JOIN lifetimes l ON l.position_id = p.position_id
 WHERE p.owner = holding_offsets.party
 UNION
-SELECT c.ledger_offset FROM created c
-WHERE c.acs_delta = false AND c.stakeholders_ref IN (
-    SELECT s.stakeholders_ref FROM positions p JOIN position_stakeholders s ON s.position_id = p.position_id
-    WHERE p.owner = holding_offsets.party)
+SELECT w.ledger_offset FROM witnessed w
 UNION
-SELECT a.ledger_offset FROM created c JOIN archived a ON a.contract_id = c.contract_id
-WHERE c.acs_delta = false AND c.stakeholders_ref IN (
-    SELECT s.stakeholders_ref FROM positions p JOIN position_stakeholders s ON s.position_id = p.position_id
-    WHERE p.owner = holding_offsets.party)
+SELECT a.ledger_offset FROM witnessed w JOIN archived a ON a.contract_id = w.contract_id
 UNION
-SELECT e.ledger_offset FROM created c JOIN exercised e ON e.contract_id = c.contract_id AND e.consuming
-WHERE c.acs_delta = false AND c.stakeholders_ref IN (
-    SELECT s.stakeholders_ref FROM positions p JOIN position_stakeholders s ON s.position_id = p.position_id
-    WHERE p.owner = holding_offsets.party)
+SELECT e.ledger_offset FROM witnessed w JOIN exercised e ON e.contract_id = w.contract_id AND e.consuming
 UNION
 SELECT u.ledger_offset FROM updates u
 WHERE (SELECT count(*) FROM unlimited WHERE ends_are_kept()) = 0

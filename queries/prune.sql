@@ -74,7 +74,7 @@ WHERE c.stream = 'updates' AND c.from_exclusive < @floor::bigint AND c.to_inclus
 
 -- name: PruneFloors :exec
 -- The floors are where they would be if indexing had begun with a snapshot there.
-UPDATE floors f SET history_floor = @floor::bigint, state_floor = @floor::bigint, pruned_to = greatest(f.pruned_to, @floor::bigint)
+UPDATE floors f SET history_floor = @floor::bigint, state_floor = @floor::bigint, pruned_to = @floor::bigint
 WHERE f.stream = 'updates';
 
 -- name: PruneSeals :exec

@@ -1,5 +1,5 @@
 -- name: RedactionIDs :many
--- What was redacted. A row that is damaged in one table is whole in the other.
+-- What was redacted.
 SELECT r.kind, r.id FROM redactions r;
 
 -- name: RedactionAdd :exec

@@ -86,7 +86,7 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 
 // returnToScope puts the scope in force that was in force at an offset, and drops a resync that is not whole.
 func (l *UpdatesWriter) returnToScope(ctx context.Context, tx pgx.Tx, to ledger.Offset) error {
-	if _, err := writing.DropResync(ctx, tx); err != nil {
+	if err := writing.DropResync(ctx, tx); err != nil {
 		return err
 	}
 	scope, err := l.store.db.Queries.ResyncScope(ctx, tx, int64(to))

@@ -50,8 +50,7 @@ func (l *UpdatesWriter) DropResync(ctx context.Context) error {
 		return err
 	}
 	return l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := writing.DropResync(ctx, tx)
-		return err
+		return writing.DropResync(ctx, tx)
 	})
 }
 
@@ -111,7 +110,7 @@ func (r *Resync) begin(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
 	if err := r.store.refuseChange(ctx, tx, r.scope); err != nil {
 		return err
 	}
-	if _, err := writing.DropResync(ctx, tx); err != nil {
+	if err := writing.DropResync(ctx, tx); err != nil {
 		return err
 	}
 	end, err := r.store.storedTo(ctx, tx, at)

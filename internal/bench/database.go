@@ -171,8 +171,7 @@ func tablesOf(ctx context.Context, conn *pgx.Conn, schema string, places ...stri
 // fewRows is the largest number of rows of all other tables.
 const fewRows = 5_000
 
-// counts counts the rows of the tables. An unlisted table with many rows is an error: the
-// limit would leave them out.
+// counts counts the rows of the tables. An unlisted table with many rows is an error: the limit would leave them out.
 func (d *database) counts(ctx context.Context) (map[string]int64, error) {
 	tables, err := query[string](ctx, d, `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND NOT c.relispartition`, d.pair.Tables)

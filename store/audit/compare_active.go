@@ -131,14 +131,14 @@ func (c *entryComparison) placed(ctx context.Context, entries []ledger.ContractE
 		}
 		switch {
 		case e.Active != nil:
-			copied := *e.Active
-			copied.Created.Offset, copied.Created.NodeID = ledger.Offset(at.LedgerOffset), at.NodeID
-			e.Active = &copied
+			e.Active = new(*e.Active)
 		case e.Unassigned != nil:
-			copied := *e.Unassigned
-			copied.Created.Offset, copied.Created.NodeID = ledger.Offset(at.LedgerOffset), at.NodeID
-			e.Unassigned = &copied
+			e.Unassigned = new(*e.Unassigned)
+		default:
+			continue
 		}
+		created = creationOf(e)
+		created.Offset, created.NodeID = ledger.Offset(at.LedgerOffset), at.NodeID
 	}
 	return entries, nil
 }

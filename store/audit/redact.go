@@ -100,7 +100,7 @@ func (r *Repairer) redact(ctx context.Context, tx pgx.Tx, t *toRedact, what Reda
 	if err := r.noteRecords(ctx, tx, t); err != nil {
 		return err
 	}
-	if _, err := writing.DropResync(ctx, tx); err != nil { // it begins again, without what is erased
+	if err := writing.DropResync(ctx, tx); err != nil { // it begins again, without what is erased
 		return err
 	}
 	for _, table := range redactable() {

@@ -37,7 +37,7 @@ func (q *Queries) PruneCoverage(ctx context.Context, db DBTX, floor int64) error
 }
 
 const pruneFloors = `-- name: PruneFloors :exec
-UPDATE floors f SET history_floor = $1::bigint, state_floor = $1::bigint, pruned_to = greatest(f.pruned_to, $1::bigint)
+UPDATE floors f SET history_floor = $1::bigint, state_floor = $1::bigint, pruned_to = $1::bigint
 WHERE f.stream = 'updates'
 `
 

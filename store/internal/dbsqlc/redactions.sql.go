@@ -169,7 +169,7 @@ type RedactionIDsRow struct {
 	ID   string `db:"id"`
 }
 
-// What was redacted. A row that is damaged in one table is whole in the other.
+// What was redacted.
 func (q *Queries) RedactionIDs(ctx context.Context, db DBTX) ([]RedactionIDsRow, error) {
 	rows, err := db.Query(ctx, redactionIDs)
 	if err != nil {
