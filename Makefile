@@ -35,17 +35,20 @@ help: ## print this help
 # All tests of these packages, because
 #   ingest                        pages, batches, look-ups and tasks are handed on between goroutines
 #   participant, scan             one client is asked by many at a time, and several services at once
-#   internal/jsonhttp, access     all who ask share connections, a rate and a token
-#   internal/admin, status, statuspage, check   something is shown while others write it
-#   internal/config, terminal, tracing          settings change, a bar moves and a trace ends while programs run
-#   store/internal/leadership, names, session   leads are lost meanwhile, and two number the same names
-RACED := ingest participant scan internal/jsonhttp internal/access internal/admin internal/status internal/statuspage internal/check \
-	internal/config internal/terminal internal/tracing store/internal/leadership store/internal/names store/internal/session
+#   internal/base: jsonhttp, access     all who ask share connections, a rate and a token
+#   internal/base: terminal, tracing    a bar moves and a trace ends while programs run
+#   internal/config                     settings change while programs run
+#   internal/features: admin, status, statuspage, check   something is shown while others write it
+#   store/internal: leadership, names, session   leads are lost meanwhile, and two number the same names
+RACED := ingest participant scan internal/config \
+	internal/base/access internal/base/jsonhttp internal/base/terminal internal/base/tracing \
+	internal/features/admin internal/features/check internal/features/status internal/features/statuspage \
+	store/internal/leadership store/internal/names store/internal/session
 # But for these of ingest, which try a long list of rates and histories in virtual time.
 NOT_RACED := TestLatency.* TestTheHistoryIsStoredExactlyOnceWhateverHappens
 # In the store and in the programs most tests ask a database one question after the other. Those with such names are of writers that meet, and of
 # daemons that take over from each other, are stopped or cut off, run until they are current, or have commands run beside them.
-# TestRacedTests (internal/brief) sees that each name is of a test, and that none of those that run with the race detector tries less with it.
+# TestRacedTests (internal/tools/brief) sees that each name is of a test, and that none of those that run with the race detector tries less with it.
 RACED_IN_STORE := TestLeadership.* TestWriters.* TestPartitionsOfTwoLeaders TestPartitionsAttachBeside.* TestMigrateAtOnce \
 	TestMigrateWhileTheSchemaIsBeingMade TestCommitOutcomeUnknownIsReadAgain TestPartyListsAreNumberedOnce TestListsAreRememberedWhenTheyAreCommitted \
 	TestNothingIsRememberedOfCommitsThatTheDatabaseLost TestReadersAndTheLeaderGoOnWhileOneIsPruned TestFieldIndexesWhileALeaderWrites TestPoolerTakeover
@@ -91,7 +94,7 @@ ROUNDS := 3
 SEED = $(shell date +%s)
 
 torture: ## run the programs under faults and compare every row (ROUNDS=3, about 4 minutes; SEED= repeats a run)
-	TORTURE_ROUNDS=$(ROUNDS) TORTURE_SEED=$(SEED) go test -count=1 -v -timeout=24h -run='^TestTorture$$' ./internal/torture
+	TORTURE_ROUNDS=$(ROUNDS) TORTURE_SEED=$(SEED) go test -count=1 -v -timeout=24h -run='^TestTorture$$' ./internal/tools/torture
 
 # All of it takes an hour or more and writes docs/benchmarks.md. Needs psql and pg_dump in PATH, and 25 GB of disk.
 bench: ## measure the programs against what PostgreSQL can take (ARGS: flags, such as --only=catchup --runs=1)

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ledgerindexer/findings"
-	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 )
 

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerindexer/findings"
-	_ "ledgerindexer/internal/hermetic"
+	_ "ledgerindexer/internal/tools/hermetic"
 	"ledgerindexer/ledger"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	_ "ledgerindexer/internal/hermetic"
+	_ "ledgerindexer/internal/tools/hermetic"
 )
 
 func TestAlikeJSON(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/openapi"
+	"ledgerindexer/internal/tools/openapi"
 )
 
 func TestNetworkOffsets(t *testing.T) {

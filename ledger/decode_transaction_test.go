@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/openapi"
+	"ledgerindexer/internal/tools/openapi"
 )
 
 func decodeOne(t *testing.T, record string) Transaction {

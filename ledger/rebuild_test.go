@@ -18,7 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/recorded"
+	"ledgerindexer/internal/tools/recorded"
 )
 
 // TestDecodingLosesNothing rebuilds the server's JSON from what was decoded and compares it key by key with what

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/recorded"
+	"ledgerindexer/internal/tools/recorded"
 )
 
 // recordedKinds are the oracles of the operations whose answers this package decodes.

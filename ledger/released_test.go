@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/tools/brief"
 )
 
 // The memory of a body serves another one as soon as it is decoded: neither what was decoded nor an error holds on to

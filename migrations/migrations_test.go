@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	_ "ledgerindexer/internal/hermetic"
-	"ledgerindexer/internal/throwaway"
+	_ "ledgerindexer/internal/tools/hermetic"
+	"ledgerindexer/internal/tools/throwaway"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }

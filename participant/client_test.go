@@ -21,9 +21,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"ledgerindexer/internal/access"
-	_ "ledgerindexer/internal/hermetic"
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/access"
+	"ledgerindexer/internal/base/jsonhttp"
+	_ "ledgerindexer/internal/tools/hermetic"
 	"ledgerindexer/ledger"
 )
 

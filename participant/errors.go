@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"ledgerindexer/internal/access"
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/access"
+	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/ledger"
 )
 

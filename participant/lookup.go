@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/ledger"
 )
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/jsonhttp"
 )
 
 const (

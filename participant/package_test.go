@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/damllf/build"
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/jsonhttp"
+	"ledgerindexer/internal/features/damllf/build"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 )

@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/jsonhttp"
-	"ledgerindexer/internal/recorded"
+	"ledgerindexer/internal/base/jsonhttp"
+	"ledgerindexer/internal/tools/recorded"
 	"ledgerindexer/ledger"
 )
 

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"time"
 
-	"ledgerindexer/internal/access"
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/access"
+	"ledgerindexer/internal/base/jsonhttp"
 )
 
 // do sends a request and reads the whole answer, of at most maxBody bytes where MaxBytes is 0. It checks the answer's

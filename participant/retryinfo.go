@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/base/access"
 )
 
 // retryInfo parses a member of the servers' error object, such as "1 second" or "500 milliseconds"; 0 where it is not

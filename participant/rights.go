@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/base/access"
 	"ledgerindexer/ledger"
 )
 

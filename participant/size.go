@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/ledger"
 )
 

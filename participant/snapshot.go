@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/ledger"
 )
 

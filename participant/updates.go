@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/ledger"
 )
 

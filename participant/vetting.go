@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/ledger"
 )
 

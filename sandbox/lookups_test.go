@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/tools/brief"
 )
 
 func (c *client) contract(id string, parties ...string) answer {

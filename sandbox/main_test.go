@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	_ "ledgerindexer/internal/hermetic"
+	_ "ledgerindexer/internal/tools/hermetic"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

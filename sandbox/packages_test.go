@@ -15,9 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/damllf"
-	"ledgerindexer/internal/openapi"
-	"ledgerindexer/internal/recorded"
+	"ledgerindexer/internal/features/damllf"
+	"ledgerindexer/internal/tools/openapi"
+	"ledgerindexer/internal/tools/recorded"
 )
 
 // decodedPackages are all packages as a reader decodes them.

@@ -3,7 +3,7 @@ package sandbox
 import (
 	"strings"
 
-	"ledgerindexer/internal/damllf/build"
+	"ledgerindexer/internal/features/damllf/build"
 )
 
 // compiler has the packages that were built, by their names. Those that others refer to come first.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/recorded"
+	"ledgerindexer/internal/tools/recorded"
 )
 
 // onPurpose are the differences from the recorded participant that stay, by their ends, and their reasons.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/openapi"
+	"ledgerindexer/internal/tools/openapi"
 )
 
 // row is a row of a table of interface.md, "Releases": an operation or a member, and whether each release has it.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/recorded"
+	"ledgerindexer/internal/tools/recorded"
 )
 
 // replayed are the operations that a replay of exchanges answers as they were recorded.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/openapi"
+	"ledgerindexer/internal/tools/openapi"
 )
 
 func serveScan(t *testing.T, l *Ledger, opts ScanOptions) (*client, *Scan) {

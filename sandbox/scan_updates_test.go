@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/openapi"
+	"ledgerindexer/internal/tools/openapi"
 )
 
 // items are the updates of an answer.

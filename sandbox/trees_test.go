@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/recorded"
+	"ledgerindexer/internal/tools/recorded"
 )
 
 // The trees are the updates in the LEDGER_EFFECTS shape without topology, their events

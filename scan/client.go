@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"ledgerindexer/internal/access"
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/access"
+	"ledgerindexer/internal/base/jsonhttp"
 )
 
 const (

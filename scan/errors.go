@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"ledgerindexer/internal/access"
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/access"
+	"ledgerindexer/internal/base/jsonhttp"
 )
 
 // Error is a request without a usable answer. verdict.go decides what it means and whether trying again may help, and

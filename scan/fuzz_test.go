@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/jsonhttp"
 )
 
 const secret = "correct-horse-battery"

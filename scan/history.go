@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/ledger"
 )
 

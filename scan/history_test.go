@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/jsonhttp"
-	"ledgerindexer/internal/openapi"
+	"ledgerindexer/internal/base/jsonhttp"
+	"ledgerindexer/internal/tools/openapi"
 	"ledgerindexer/ledger"
 )
 

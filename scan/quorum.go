@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/ledger"
 )
 

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"ledgerindexer/internal/access"
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/access"
+	"ledgerindexer/internal/base/jsonhttp"
 )
 
 // do sends a request and reads the whole answer. By its length and content type the answer is complete JSON. A token

@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"ledgerindexer/internal/access"
-	_ "ledgerindexer/internal/hermetic"
+	"ledgerindexer/internal/base/access"
+	_ "ledgerindexer/internal/tools/hermetic"
 	"ledgerindexer/ledger"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/ledger"
 )
 

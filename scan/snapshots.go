@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/ledger"
 )
 

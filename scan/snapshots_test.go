@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/brief"
-	"ledgerindexer/internal/openapi"
+	"ledgerindexer/internal/tools/brief"
+	"ledgerindexer/internal/tools/openapi"
 	"ledgerindexer/ledger"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/ledger"
 )
 

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/ledger"
 )
 

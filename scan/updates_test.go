@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/openapi"
+	"ledgerindexer/internal/tools/openapi"
 	"ledgerindexer/ledger"
 )
 

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/ledger"
 )
 

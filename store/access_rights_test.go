@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/tools/brief"
 )
 
 // A grant gives everything that a reader needs where PUBLIC may call no function and use no type, of what is made later

@@ -6,8 +6,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	_ "ledgerindexer/internal/hermetic"
-	"ledgerindexer/internal/throwaway"
+	_ "ledgerindexer/internal/tools/hermetic"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
 )

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ledgerindexer/findings"
-	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/storetest"

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ledgerindexer/findings"
-	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )

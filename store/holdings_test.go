@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/brief"
-	"ledgerindexer/internal/recorded"
+	"ledgerindexer/internal/tools/brief"
+	"ledgerindexer/internal/tools/recorded"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"ledgerindexer/internal/brief"
-	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/tools/brief"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/storetest"

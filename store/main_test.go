@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
-	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
-	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 	"ledgerindexer/store/internal/tables"

@@ -13,7 +13,7 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
-	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/scan"

@@ -16,8 +16,8 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
-	_ "ledgerindexer/internal/hermetic"
-	"ledgerindexer/internal/throwaway"
+	_ "ledgerindexer/internal/tools/hermetic"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 )
 

@@ -10,9 +10,9 @@ import (
 	"os"
 
 	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/base/terminal"
+	"ledgerindexer/internal/base/version"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/terminal"
-	"ledgerindexer/internal/version"
 	"ledgerindexer/ledger"
 )
 

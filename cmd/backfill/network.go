@@ -7,8 +7,8 @@ import (
 	"log/slog"
 
 	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/base/terminal"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/terminal"
 )
 
 type networkSnapshotCommand struct{ app.NetworkBackfill }

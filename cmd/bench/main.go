@@ -7,7 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"ledgerindexer/internal/bench"
+	"ledgerindexer/internal/tools/bench"
 )
 
 func main() {

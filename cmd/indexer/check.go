@@ -10,8 +10,8 @@ import (
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/app"
-	"ledgerindexer/internal/check"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/features/check"
 	"ledgerindexer/ledger"
 )
 

@@ -11,10 +11,10 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
-	slow "ledgerindexer/internal/brief"
-	"ledgerindexer/internal/check"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/features/check"
+	slow "ledgerindexer/internal/tools/brief"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 )
 

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/base/terminal"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/terminal"
 	"ledgerindexer/store"
 )
 

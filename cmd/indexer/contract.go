@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/base/access"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"

@@ -14,9 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/throwaway"
+	slow "ledgerindexer/internal/tools/brief"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"

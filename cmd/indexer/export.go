@@ -7,9 +7,9 @@ import (
 	"log/slog"
 
 	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/base/terminal"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/export"
-	"ledgerindexer/internal/terminal"
+	"ledgerindexer/internal/features/export"
 	"ledgerindexer/ledger"
 )
 

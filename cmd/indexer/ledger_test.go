@@ -22,8 +22,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
+	slow "ledgerindexer/internal/tools/brief"
 	"ledgerindexer/sandbox"
 )
 

@@ -8,8 +8,8 @@ import (
 	"os"
 
 	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/base/version"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/version"
 )
 
 func main() {

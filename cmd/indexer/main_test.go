@@ -17,11 +17,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	slow "ledgerindexer/internal/brief"
+	"ledgerindexer/internal/base/version"
 	"ledgerindexer/internal/config"
-	_ "ledgerindexer/internal/hermetic"
-	"ledgerindexer/internal/throwaway"
-	"ledgerindexer/internal/version"
+	slow "ledgerindexer/internal/tools/brief"
+	_ "ledgerindexer/internal/tools/hermetic"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 )

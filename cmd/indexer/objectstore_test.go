@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/export/exporttest"
+	"ledgerindexer/internal/features/export/exporttest"
 	"ledgerindexer/sandbox"
 )
 

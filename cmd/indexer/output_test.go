@@ -8,8 +8,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
-	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
+	slow "ledgerindexer/internal/tools/brief"
 	"ledgerindexer/sandbox"
 )
 

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/base/access"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"

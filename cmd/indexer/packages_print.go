@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ledgerindexer/internal/typed"
+	"ledgerindexer/internal/features/typed"
 	"ledgerindexer/ledger"
 )
 

@@ -13,10 +13,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
-	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/recorded"
-	"ledgerindexer/internal/throwaway"
+	slow "ledgerindexer/internal/tools/brief"
+	"ledgerindexer/internal/tools/recorded"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 )
 

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/base/terminal"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/export"
-	"ledgerindexer/internal/terminal"
+	"ledgerindexer/internal/features/export"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/base/terminal"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/terminal"
 	"ledgerindexer/ledger"
 )
 

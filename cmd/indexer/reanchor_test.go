@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/app"
-	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/throwaway"
+	slow "ledgerindexer/internal/tools/brief"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/verify"
 )

@@ -20,9 +20,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/throwaway"
+	slow "ledgerindexer/internal/tools/brief"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 )
 

@@ -7,9 +7,9 @@ import (
 	"log/slog"
 	"time"
 
-	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/base/access"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/status"
+	"ledgerindexer/internal/features/status"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )

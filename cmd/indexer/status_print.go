@@ -5,9 +5,9 @@ import (
 	"io"
 	"time"
 
+	"ledgerindexer/internal/base/terminal"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/status"
-	"ledgerindexer/internal/terminal"
+	"ledgerindexer/internal/features/status"
 	"ledgerindexer/ledger"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/status"
+	"ledgerindexer/internal/features/status"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )

@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	slow "ledgerindexer/internal/brief"
-	"ledgerindexer/internal/throwaway"
+	slow "ledgerindexer/internal/tools/brief"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )

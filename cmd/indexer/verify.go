@@ -10,8 +10,8 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/base/terminal"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/terminal"
 	"ledgerindexer/store"
 )
 

@@ -19,7 +19,7 @@ import (
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/alecthomas/kong"
 	"golang.org/x/sync/errgroup"
 
+	"ledgerindexer/internal/base/version"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/version"
 	"ledgerindexer/sandbox"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"ledgerindexer/ingest"
-	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
 	"ledgerindexer/store"

@@ -10,7 +10,7 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 )
 

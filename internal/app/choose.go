@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/features/admin"
 	"ledgerindexer/ledger"
 	"ledgerindexer/scan"
 	"ledgerindexer/store"

@@ -8,7 +8,7 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
 	"ledgerindexer/sandbox"

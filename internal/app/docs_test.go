@@ -16,9 +16,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/tools/brief"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 )

@@ -7,7 +7,7 @@ import (
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/export"
+	"ledgerindexer/internal/features/export"
 	"ledgerindexer/store"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/export"
-	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/features/export"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 )

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"ledgerindexer/internal/export/exporttest"
+	"ledgerindexer/internal/features/export/exporttest"
 )
 
 // objectStores serves the object store of each test, by its bucket, under one address: variables of the process, which

@@ -19,10 +19,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/export"
-	"ledgerindexer/internal/hermetic"
+	"ledgerindexer/internal/features/export"
+	"ledgerindexer/internal/tools/brief"
+	"ledgerindexer/internal/tools/hermetic"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"

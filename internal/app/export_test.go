@@ -20,11 +20,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/export"
-	"ledgerindexer/internal/hermetic"
-	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/features/export"
+	"ledgerindexer/internal/tools/brief"
+	"ledgerindexer/internal/tools/hermetic"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/export"
+	"ledgerindexer/internal/features/export"
+	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 )

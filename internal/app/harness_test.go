@@ -22,8 +22,8 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerindexer/internal/config"
-	_ "ledgerindexer/internal/hermetic"
-	"ledgerindexer/internal/throwaway"
+	_ "ledgerindexer/internal/tools/hermetic"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 )

@@ -12,11 +12,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"ledgerindexer/internal/admin"
+	"ledgerindexer/internal/base/tracing"
+	"ledgerindexer/internal/base/version"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/statuspage"
-	"ledgerindexer/internal/tracing"
-	"ledgerindexer/internal/version"
+	"ledgerindexer/internal/features/admin"
+	"ledgerindexer/internal/features/statuspage"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/typed"
+	"ledgerindexer/internal/features/typed"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"ledgerindexer/internal/typed"
+	"ledgerindexer/internal/features/typed"
 	"ledgerindexer/store"
 )
 

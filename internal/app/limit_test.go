@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/features/admin"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 )
 

@@ -19,9 +19,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/brief"
-	"ledgerindexer/internal/resident"
-	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/tools/brief"
+	"ledgerindexer/internal/tools/resident"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 )
 

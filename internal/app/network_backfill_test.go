@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
-	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 )

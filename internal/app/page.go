@@ -10,11 +10,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"ledgerindexer/internal/admin"
+	"ledgerindexer/internal/base/version"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/status"
-	"ledgerindexer/internal/statuspage"
-	"ledgerindexer/internal/version"
+	"ledgerindexer/internal/features/admin"
+	"ledgerindexer/internal/features/status"
+	"ledgerindexer/internal/features/statuspage"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )

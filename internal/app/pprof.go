@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"sync"
 
-	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/features/admin"
 )
 
 // startPprof serves profiles, if configured, until end is called.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/export"
+	"ledgerindexer/internal/features/export"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
-	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/export"
-	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/features/export"
+	"ledgerindexer/internal/tools/brief"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"

@@ -16,10 +16,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/recorded"
-	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/tools/brief"
+	"ledgerindexer/internal/tools/recorded"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 )

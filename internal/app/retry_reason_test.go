@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/base/access"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 )

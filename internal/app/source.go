@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"ledgerindexer/ingest"
-	"ledgerindexer/internal/access"
-	"ledgerindexer/internal/admin"
+	"ledgerindexer/internal/base/access"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/features/admin"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
 	"ledgerindexer/scan"

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"ledgerindexer/ingest"
-	"ledgerindexer/internal/admin"
+	"ledgerindexer/internal/features/admin"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 )
 

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"ledgerindexer/ingest"
-	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/features/admin"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )

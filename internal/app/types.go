@@ -10,8 +10,8 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
-	"ledgerindexer/internal/jsonhttp"
-	"ledgerindexer/internal/typed"
+	"ledgerindexer/internal/base/jsonhttp"
+	"ledgerindexer/internal/features/typed"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
 	"ledgerindexer/store"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"ledgerindexer/ingest"
-	"ledgerindexer/internal/admin"
+	"ledgerindexer/internal/features/admin"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"

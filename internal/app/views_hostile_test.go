@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/brief"
-	daml "ledgerindexer/internal/damllf/build"
-	"ledgerindexer/internal/throwaway"
+	daml "ledgerindexer/internal/features/damllf/build"
+	"ledgerindexer/internal/tools/brief"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/base/access"
 )
 
 // checkFlags is a command that asks both servers.

@@ -21,8 +21,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"ledgerindexer/ingest"
-	"ledgerindexer/internal/access"
-	"ledgerindexer/internal/terminal"
+	"ledgerindexer/internal/base/access"
+	"ledgerindexer/internal/base/terminal"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/verify"

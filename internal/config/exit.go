@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"unicode"
 
-	"ledgerindexer/internal/terminal"
-	"ledgerindexer/internal/version"
+	"ledgerindexer/internal/base/terminal"
+	"ledgerindexer/internal/base/version"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )

@@ -14,8 +14,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"ledgerindexer/internal/access"
-	"ledgerindexer/internal/version"
+	"ledgerindexer/internal/base/access"
+	"ledgerindexer/internal/base/version"
 )
 
 const envPrefix = "INDEXER_"

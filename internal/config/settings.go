@@ -11,7 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/base/access"
 )
 
 // Setting is a setting in force. Its value has no secrets.

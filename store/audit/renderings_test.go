@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
-	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	_ "ledgerindexer/internal/hermetic"
+	_ "ledgerindexer/internal/tools/hermetic"
 	"ledgerindexer/store/internal/rows"
 )
 

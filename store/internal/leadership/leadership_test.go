@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	_ "ledgerindexer/internal/hermetic"
+	_ "ledgerindexer/internal/tools/hermetic"
 	"ledgerindexer/store/internal/session"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	_ "ledgerindexer/internal/hermetic"
+	_ "ledgerindexer/internal/tools/hermetic"
 )
 
 // A name has one number, and a list of parties one place, wherever their texts are in memory.

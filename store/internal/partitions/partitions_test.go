@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	_ "ledgerindexer/internal/hermetic"
+	_ "ledgerindexer/internal/tools/hermetic"
 )
 
 func TestPartitionsFirstMissing(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 )
 

@@ -5,8 +5,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	_ "ledgerindexer/internal/hermetic"
-	"ledgerindexer/internal/throwaway"
+	_ "ledgerindexer/internal/tools/hermetic"
+	"ledgerindexer/internal/tools/throwaway"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }

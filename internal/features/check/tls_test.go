@@ -1,0 +1,266 @@
+package check
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/base/access"
+	"ledgerindexer/sandbox"
+)
+
+// authority signs certificates.
+type authority struct {
+	t    *testing.T
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  string
+}
+
+func newAuthority(t *testing.T, name string) authority {
+	t.Helper()
+	a := authority{t: t}
+	a.cert, a.key = a.make(&x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	})
+	a.pem = certificatePEM(a.cert)
+	return a
+}
+
+// make signs a certificate; the authority's own where it has none yet.
+func (a authority) make(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(a.t, err)
+	template.SerialNumber = big.NewInt(1)
+	if template.NotBefore.IsZero() {
+		template.NotBefore = time.Now().Add(-time.Hour)
+	}
+	if template.NotAfter.IsZero() {
+		template.NotAfter = time.Now().Add(365 * 24 * time.Hour)
+	}
+	parent, signer := template, key
+	if a.cert != nil {
+		parent, signer = a.cert, a.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	require.NoError(a.t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(a.t, err)
+	return cert, key
+}
+
+// issue makes a certificate for this machine's loopback address, unless change says otherwise.
+func (a authority) issue(change func(*x509.Certificate)) tls.Certificate {
+	a.t.Helper()
+	template := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: "participant.test"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	if change != nil {
+		change(template)
+	}
+	cert, key := a.make(template)
+	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key, Leaf: cert}
+}
+
+func certificatePEM(cert *x509.Certificate) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}))
+}
+
+// files writes a certificate and its key.
+func files(t *testing.T, pair tls.Certificate) (certFile, keyFile string) {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	require.NoError(t, err)
+	return file(t, "cert.pem", certificatePEM(pair.Leaf)),
+		file(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+}
+
+func secured(t *testing.T, config *tls.Config) (url string) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(sandbox.NewServer(grown(5), sandbox.ServerOptions{}))
+	server.TLS = config
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestCertificates(t *testing.T) {
+	t.Parallel()
+	ours, theirs := newAuthority(t, "Our Authority"), newAuthority(t, "Their Authority")
+	ourFile := file(t, "ca.pem", ours.pem)
+	selfSigned := func() tls.Certificate {
+		cert, key := authority{t: t}.make(&x509.Certificate{
+			Subject: pkix.Name{CommonName: "self"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		})
+		return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key, Leaf: cert}
+	}()
+	now := time.Now()
+	for name, c := range map[string]struct {
+		pair   tls.Certificate
+		caFile string
+		level  Level
+		says   []string
+		do     string
+	}{
+		"trusted":             {ours.issue(nil), ourFile, OK, []string{"TLS 1.3", "CN=participant.test", "CN=Our Authority", now.Add(365 * 24 * time.Hour).UTC().Format(time.DateOnly), ourFile}, ""},
+		"not trusted":         {ours.issue(nil), "", Problem, []string{"CN=participant.test", "CN=Our Authority"}, "--ledger-ca-file"},
+		"of another":          {theirs.issue(nil), ourFile, Problem, []string{"CN=Their Authority"}, ourFile},
+		"self-signed":         {selfSigned, "", Problem, []string{"self-signed"}, "--ledger-ca-file"},
+		"self-signed, is one": {selfSigned, file(t, "self.pem", certificatePEM(selfSigned.Leaf)), OK, []string{"CN=self"}, ""},
+		"for another host": {ours.issue(func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"a.test", "b.test"} }), ourFile,
+			Problem, []string{"for a.test, b.test"}, "--ledger-url"},
+		"for nobody": {ours.issue(func(c *x509.Certificate) { c.IPAddresses = nil }), ourFile, Problem, []string{"its common name does not count"}, ""},
+		"expired": {ours.issue(func(c *x509.Certificate) { c.NotBefore, c.NotAfter = now.Add(-48*time.Hour), now.Add(-24*time.Hour) }), ourFile,
+			Problem, []string{"not valid now", now.Add(-24 * time.Hour).UTC().Format(time.DateOnly), "clock says"}, "clock"},
+		"not valid yet": {ours.issue(func(c *x509.Certificate) { c.NotBefore = now.Add(48 * time.Hour) }), ourFile, Problem, []string{"not valid now"}, "clock"},
+		"soon expired":  {ours.issue(func(c *x509.Certificate) { c.NotAfter = now.Add(49 * time.Hour) }), ourFile, Warning, []string{", in 2 days"}, "renewed"},
+		"hostile": {ours.issue(func(c *x509.Certificate) { c.Subject.CommonName = "\x1b[2J\n" + strings.Repeat("x", 10_000) }), ourFile,
+			OK, []string{"…"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := secured(t, &tls.Config{Certificates: []tls.Certificate{c.pair}})
+			ledgerSide, scanSide, report := connecting(t, Config{LedgerURL: url, LedgerAccess: access.Config{CAFile: c.caFile}})
+			f := find(t, report, GroupLedger, "tls")
+			require.Equal(t, c.level, f.Level, f.Text)
+			for _, text := range c.says {
+				require.Contains(t, f.Text, text)
+			}
+			require.Contains(t, f.Do, c.do)
+			require.Less(t, len(f.Text), 1000)
+			require.Equal(t, string(c.level)+" ledger/tls", ledgerSide[2])
+			require.Equal(t, string(c.level)+" scan/tls", scanSide[2])
+			if c.level == Problem {
+				require.Len(t, ledgerSide, 3, "what comes next needs the connection")
+				require.NotContains(t, find(t, report, GroupScan, "tls").Do, "--ledger")
+			} else {
+				require.Contains(t, levels(report), "ok scope/reading")
+			}
+		})
+	}
+}
+
+func TestClientCertificates(t *testing.T) {
+	t.Parallel()
+	ours, theirs := newAuthority(t, "Our Authority"), newAuthority(t, "Their Authority")
+	ca := access.Config{CAFile: file(t, "ca.pem", ours.pem)}
+	good, bad := ca, ca
+	good.CertFile, good.KeyFile = files(t, ours.issue(nil))
+	bad.CertFile, bad.KeyFile = files(t, theirs.issue(nil))
+	pool := x509.NewCertPool()
+	pool.AddCert(ours.cert)
+	for name, c := range map[string]struct {
+		access access.Config
+		auth   tls.ClientAuthType
+		level  Level
+		text   string
+	}{
+		"given":             {good, tls.RequireAndVerifyClientCert, OK, "was requested and sent"},
+		"missing":           {ca, tls.RequireAndVerifyClientCert, Problem, "wants a client's certificate"},
+		"of another":        {bad, tls.RequireAndVerifyClientCert, Problem, "does not accept the client's certificate"},
+		"asked for at will": {ca, tls.VerifyClientCertIfGiven, OK, "none is configured"},
+		"not asked for":     {good, tls.NoClientCert, OK, "TLS 1."},
+	} {
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			t.Run(name+", "+tls.VersionName(version), func(t *testing.T) {
+				t.Parallel()
+				url := secured(t, &tls.Config{
+					Certificates: []tls.Certificate{ours.issue(nil)}, ClientAuth: c.auth, ClientCAs: pool, MinVersion: version, MaxVersion: version,
+				})
+				report := look(t, Config{LedgerURL: url, LedgerAccess: c.access})
+				var found []Finding
+				for _, f := range report.Findings {
+					if f.Topic == "tls" {
+						found = append(found, f)
+					}
+				}
+				require.NotEmpty(t, found)
+				last := found[len(found)-1] // with TLS 1.3 the server's certificate was accepted before
+				require.Equal(t, c.level, last.Level, last.Text)
+				require.Contains(t, last.Text, c.text)
+			})
+		}
+	}
+}
+
+// The client's own certificate is looked at before the server refuses it.
+func TestTheClientsOwnCertificate(t *testing.T) {
+	t.Parallel()
+	ours := newAuthority(t, "Our Authority")
+	now := time.Now()
+	for name, c := range map[string]struct {
+		change func(*x509.Certificate)
+		level  Level
+		says   string
+	}{
+		"valid":         {nil, OK, "certificate of CN=participant.test, signed by CN=Our Authority"},
+		"expired":       {func(c *x509.Certificate) { c.NotBefore, c.NotAfter = now.Add(-99*time.Hour), now.Add(-73*time.Hour) }, Warning, "it expired 3 days ago"},
+		"soon expired":  {func(c *x509.Certificate) { c.NotAfter = now.Add(49 * time.Hour) }, Warning, "it expires in 2 days"},
+		"not valid yet": {func(c *x509.Certificate) { c.NotBefore = now.Add(48 * time.Hour) }, Warning, "it is not valid yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := access.Config{CAFile: file(t, "ca.pem", ours.pem)}
+			config.CertFile, config.KeyFile = files(t, ours.issue(c.change))
+			pool := x509.NewCertPool()
+			pool.AddCert(ours.cert)
+			url := secured(t, &tls.Config{Certificates: []tls.Certificate{ours.issue(nil)}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool})
+			ledgerSide, scanSide, report := connecting(t, Config{LedgerURL: url, LedgerAccess: config})
+			require.Equal(t, string(c.level)+" ledger/certificate", ledgerSide[1])
+			require.Equal(t, string(c.level)+" scan/certificate", scanSide[1])
+			f := find(t, report, GroupLedger, "certificate")
+			require.Contains(t, f.Text, config.CertFile)
+			require.Contains(t, f.Text, c.says)
+			if c.level == Warning {
+				require.Contains(t, f.Do, "--ledger-cert-file")
+				require.Contains(t, find(t, report, GroupScan, "certificate").Do, "--scan-cert-file")
+			}
+		})
+	}
+}
+
+func TestFilesOfTLS(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]access.Config{
+		"no such file":      {CAFile: "/nowhere/ca.pem"},
+		"no certificate":    {CAFile: file(t, "ca.pem", "hunter2")},
+		"a key alone":       {KeyFile: file(t, "key.pem", "hunter2")},
+		"neither is usable": {CertFile: file(t, "cert.pem", "hunter2"), KeyFile: file(t, "key.pem", "hunter2")},
+	} {
+		ledgerSide, scanSide, report := connecting(t, Config{LedgerURL: "https://127.0.0.1:1", LedgerAccess: c})
+		require.Equal(t, []string{"problem ledger/tls"}, ledgerSide, name)
+		require.Equal(t, []string{"problem scan/tls"}, scanSide, name)
+		require.Empty(t, of(report, GroupToken), "it was said once")
+		require.Contains(t, find(t, report, GroupScan, "tls").Text, "--scan-")
+		requireNoSecret(t, report, "hunter2")
+	}
+}
+
+// The text is the same for every run of a report: it holds no addresses of memory, and maps are in order.
+func TestReportsAreStable(t *testing.T) {
+	t.Parallel()
+	cfg := Config{LedgerURL: simulated(t, grown(5), sandbox.ServerOptions{}), Scope: scopeOf("b", "a", "c", "d")}
+	var first, second bytes.Buffer
+	require.NoError(t, look(t, cfg).Print(&first))
+	require.NoError(t, look(t, cfg).Print(&second))
+	require.Equal(t, first.String(), second.String())
+}
