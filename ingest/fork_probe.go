@@ -147,8 +147,8 @@ func (f forkProber) diverged(ctx context.Context, last anchor, seen probe, agree
 	return restored(f.stored, what, agreed)
 }
 
-// restored is the error for a ledger whose server was restored from a backup. agreed is the offset up to which it has the
-// stored updates; 0: it is not known to have any of them.
+// restored is the error for a ledger whose server was restored from a backup. agreed is the offset up to which it has
+// the stored updates; 0: it is not known to have any of them.
 func restored(stored StoredUpdates, what string, agreed ledger.Offset) *ledger.Problem {
 	network := stored.OfNetwork()
 	switch {
@@ -178,8 +178,8 @@ func restored(stored StoredUpdates, what string, agreed ledger.Offset) *ledger.P
 	}
 	return &ledger.Problem{
 		What: what,
-		Do: "the participant was restored from an older backup: if that is to stay, run `indexer reanchor`, which says what " +
-			"both have and, with --apply, removes everything after the last offset in common from the database, then start " +
+		Do: "the participant was restored from an older backup: if that is to stay, run `indexer reanchor`, which says " +
+			"what both have and, with --apply, removes everything after the last offset in common from the database, then start " +
 			"the indexer again: it reads on from there",
 	}
 }

@@ -82,8 +82,8 @@ type TransactionsSource interface {
 
 // TransactionsSink is where the transaction history is written.
 type TransactionsSink interface {
-	// TransactionsPosition returns the position at which reading resumes, with the last records, the oldest first: 1,000 of
-	// them, or all.
+	// TransactionsPosition returns the position at which reading resumes, with the last records, the oldest first: 1,000
+	// of them, or all.
 	TransactionsPosition(ctx context.Context) (ledger.TransactionsPosition, []ledger.TransactionsMark, error)
 	// AppendTransactions stores records after the position, all of them or none, and returns the position after them.
 	AppendTransactions(ctx context.Context, at ledger.TransactionsPosition,

@@ -294,8 +294,8 @@ func (r *transactionsRun) misfits(ctx context.Context, misfit *TransactionsMisfi
 	return r.clear(ctx, misfit.What)
 }
 
-// behind waits for a service that is behind what is stored: another instance that lags, or one that lost its history and
-// takes it in again.
+// behind waits for a service that is behind what is stored: another instance that lags, or one that lost its history
+// and takes it in again.
 func (r *transactionsRun) behind(ctx context.Context) error {
 	why := "its history is empty, and records of it were stored"
 	if n := len(r.pages.known); n > 0 {
@@ -311,8 +311,8 @@ func (r *transactionsRun) behind(ctx context.Context) error {
 
 // clear removes the records, to read them again from the beginning: that is right whatever happened to the service.
 func (r *transactionsRun) clear(ctx context.Context, why string) error {
-	r.Logger.WarnContext(ctx, "the stored transaction history is not the service's: clearing it, and reading it again from "+
-		"its beginning", "stream", "transactions", "reason", why, "last_seq", r.at.LastSeq)
+	r.Logger.WarnContext(ctx, "the stored transaction history is not the service's: clearing it, and reading it again "+
+		"from its beginning", "stream", "transactions", "reason", why, "last_seq", r.at.LastSeq)
 	at, err := r.Sink.ClearTransactions(context.WithoutCancel(ctx), r.at)
 	if err != nil {
 		return err

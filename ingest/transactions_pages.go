@@ -41,7 +41,8 @@ func NewTransactionPages(source TransactionsSource, logger *slog.Logger, known [
 	return p
 }
 
-// TransactionsMisfit is the error for a service whose records are not those that are known, or that does not know these.
+// TransactionsMisfit is the error for a service whose records are not those that are known, or that does not know
+// these.
 type TransactionsMisfit struct {
 	What  string
 	Short bool // perhaps only the page is too short to tell
@@ -78,8 +79,8 @@ func (p *TransactionPages) start() (index int, ok bool) {
 	return index, index >= 0 || p.all
 }
 
-// readAfter reads page after page until one has a new record, or a different one, or none to read on after. One page may
-// be too short for that.
+// readAfter reads page after page until one has a new record, or a different one, or none to read on after. One page
+// may be too short for that.
 func (p *TransactionPages) readAfter(ctx context.Context,
 	from int) (records []ledger.Transaction, refused bool, err error) {
 	for {
@@ -200,8 +201,8 @@ func (p *TransactionPages) take(records []ledger.Transaction) {
 	p.keep(marks, records)
 }
 
-// keep makes the last marks the known ones. The marks of records, which are the last ones, have no fingerprint yet: keep
-// computes only those that it keeps, because that is slow.
+// keep makes the last marks the known ones. The marks of records, which are the last ones, have no fingerprint yet:
+// keep computes only those that it keeps, because that is slow.
 func (p *TransactionPages) keep(marks []ledger.TransactionsMark, records []ledger.Transaction) {
 	cut := max(0, min(lastUnique(marks), len(marks)-transactionsKnown))
 	before := len(marks) - len(records)

@@ -74,7 +74,7 @@ type TransactionFormat struct {
 
 // TopologyFormat selects topology events; nil selects none.
 type TopologyFormat struct {
-	IncludeParticipantAuthorizationEvents *ParticipantAuthorizationFormat `json:"includeParticipantAuthorizationEvents,omitzero"`
+	HostingEvents *ParticipantAuthorizationFormat `json:"includeParticipantAuthorizationEvents,omitzero"`
 }
 
 // ParticipantAuthorizationFormat selects changes of hosting by party.

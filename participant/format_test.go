@@ -41,13 +41,13 @@ func TestRequestsAsTheyAreSent(t *testing.T) {
 			IncludeTransactions:  &TransactionFormat{EventFormat: event, TransactionShape: ShapeLedgerEffects},
 			IncludeReassignments: &event,
 			IncludeTopologyEvents: &TopologyFormat{
-				IncludeParticipantAuthorizationEvents: &ParticipantAuthorizationFormat{Parties: []string{"alice"}}},
+				HostingEvents: &ParticipantAuthorizationFormat{Parties: []string{"alice"}}},
 		}}, `{"beginExclusive":1,"endInclusive":2,"updateFormat":{
 			"includeTransactions":{"eventFormat":` + eventJSON + `,"transactionShape":"TRANSACTION_SHAPE_LEDGER_EFFECTS"},
 			"includeReassignments":` + eventJSON + `,
 			"includeTopologyEvents":{"includeParticipantAuthorizationEvents":{"parties":["alice"]}}}}`},
 		{updatesRequest{UpdateFormat: &UpdateFormat{IncludeTopologyEvents: &TopologyFormat{
-			IncludeParticipantAuthorizationEvents: &ParticipantAuthorizationFormat{}}}},
+			HostingEvents: &ParticipantAuthorizationFormat{}}}},
 			`{"beginExclusive":0,"updateFormat":{"includeTopologyEvents":{"includeParticipantAuthorizationEvents":{"parties":[]}}}}`},
 		{UpdateFormat{}, `{}`},
 		{contractRequest{ContractID: "00ab"}, `{"contractId":"00ab","queryingParties":[]}`},

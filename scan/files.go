@@ -32,8 +32,9 @@ type fileList struct {
 
 // filesProblem is the error for files that can't be read or written, or are not what they should be.
 func filesProblem(err error) error {
-	return &ledger.Problem{What: "the bulk files can't be used", Err: err, Do: "see to the folder that --files names, or take " +
-		"another service's files; nothing that is stored is lost, and the same command continues"}
+	return &ledger.Problem{What: "the bulk files can't be used", Err: err,
+		Do: "see to the folder that --files names, or take another service's files; " +
+			"nothing that is stored is lost, and the same command continues"}
 }
 
 // readList reads the list of a folder. The error is a *ledger.Problem, and wraps os.ErrNotExist where there is none.

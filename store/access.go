@@ -158,14 +158,18 @@ WITH RECURSIVE becomes (oid) AS (
         WHEN r.rolcreaterole THEN 'has CREATEROLE, and could make itself a member of others'
         WHEN r.rolreplication THEN 'has REPLICATION, and could copy the database'
         WHEN r.rolname LIKE 'pg\_%' THEN 'is one of PostgreSQL''s own roles'
-        WHEN EXISTS (SELECT FROM pg_database d WHERE d.datname = current_database() AND d.datdba = r.oid) THEN 'owns the database'
+        WHEN EXISTS (SELECT FROM pg_database d WHERE d.datname = current_database() AND d.datdba = r.oid)
+            THEN 'owns the database'
         WHEN EXISTS (SELECT FROM pg_namespace n WHERE n.nspname IN ($2, $3) AND n.nspowner = r.oid)
-            OR EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = $2::text::regnamespace AND c.relowner = r.oid) THEN 'owns the indexer''s tables'
-        WHEN r.rolname <> $1 AND EXISTS (SELECT FROM readers x WHERE x.reader = r.rolname) THEN 'may read by a grant of its own' END
+            OR EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = $2::text::regnamespace AND c.relowner = r.oid)
+                THEN 'owns the indexer''s tables'
+        WHEN r.rolname <> $1 AND EXISTS (SELECT FROM readers x WHERE x.reader = r.rolname)
+            THEN 'may read by a grant of its own' END
     FROM pg_roles r JOIN becomes b ON b.oid = r.oid
     UNION ALL
     SELECT b.oid, 2, 'may use schema ' || $2 FROM becomes b
-    WHERE has_schema_privilege(b.oid, $2::text::regnamespace, 'USAGE') OR has_schema_privilege(b.oid, $2::text::regnamespace, 'CREATE')
+    WHERE has_schema_privilege(b.oid, $2::text::regnamespace, 'USAGE')
+        OR has_schema_privilege(b.oid, $2::text::regnamespace, 'CREATE')
     UNION ALL
     SELECT b.oid, 3, 'has rights to ' || c.oid::regclass::text
     FROM becomes b JOIN pg_class c ON c.relnamespace = $2::text::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S')
@@ -174,11 +178,13 @@ WITH RECURSIVE becomes (oid) AS (
     UNION ALL
     SELECT b.oid, 4, 'may read ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname) || ', which shows what its owner sees'
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace CROSS JOIN LATERAL aclexplode(c.relacl) a
-    JOIN pg_roles r ON r.rolname = $1 JOIN becomes b ON b.oid = a.grantee AND b.oid <> r.oid OR a.grantee = 0 AND b.oid = r.oid
+    JOIN pg_roles r ON r.rolname = $1 JOIN becomes b ON b.oid = a.grantee AND b.oid <> r.oid
+        OR a.grantee = 0 AND b.oid = r.oid
     WHERE n.nspname = ANY ($5::text[]) AND c.relkind IN ('r', 'p', 'v', 'm') AND a.privilege_type = 'SELECT'
       AND NOT (c.relkind = 'v' AND coalesce('security_invoker=true' = ANY (c.reloptions), false))
 )
-SELECT CASE WHEN r.rolname = $1 THEN 'it ' ELSE 'it is a member of ' || quote_ident(r.rolname) || ', which ' END || x.reason
+SELECT CASE WHEN r.rolname = $1 THEN 'it '
+    ELSE 'it is a member of ' || quote_ident(r.rolname) || ', which ' END || x.reason
 FROM reasons x JOIN pg_roles r ON r.oid = x.oid
 WHERE x.reason IS NOT NULL
 ORDER BY x.place, r.rolname <> $1, r.rolname, x.reason LIMIT 1`
@@ -258,7 +264,8 @@ func (s *Store) unknownParty(ctx context.Context, tx pgx.Tx, unknown []string) e
 		party, it = "any of the parties", "them"
 	}
 	return &ledger.Problem{
-		What: fmt.Sprintf("nothing that is stored names %s %s: the role would see nothing of %s", party, quoted(unknown, ", "), it),
-		Do:   fmt.Sprintf("%s; with --anyway the role sees what comes of %s later", meant, it),
+		What: fmt.Sprintf("nothing that is stored names %s %s: the role would see nothing of %s", party,
+			quoted(unknown, ", "), it),
+		Do: fmt.Sprintf("%s; with --anyway the role sees what comes of %s later", meant, it),
 	}
 }

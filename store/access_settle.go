@@ -81,7 +81,8 @@ const renamedSQL = `
 SELECT DISTINCT r.rolname::text
 FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee
 WHERE c.relnamespace = $1::text::regnamespace AND c.relname = 'my_lists' AND r.oid <> c.relowner
-  AND NOT has_schema_privilege(r.oid, c.relnamespace, 'USAGE') AND NOT EXISTS (SELECT FROM readers x WHERE x.reader = r.rolname)
+  AND NOT has_schema_privilege(r.oid, c.relnamespace, 'USAGE')
+      AND NOT EXISTS (SELECT FROM readers x WHERE x.reader = r.rolname)
 ORDER BY 1`
 
 // removeRenamed takes their rights from readers that were renamed: a grant goes by the role's name, but PostgreSQL's
@@ -114,7 +115,8 @@ func (s *Store) settleReaders(ctx context.Context) error {
 // typed views would be read, for each schema.
 func (s *Store) readSchemas(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	return pg.Column[string](ctx, tx, `SELECT n.nspname::text FROM pg_namespace n
-WHERE n.nspname = $1 OR EXISTS (SELECT FROM typed_views v WHERE v.view_schema = n.nspname COLLATE "default") OR obj_description(n.oid, 'pg_namespace') = $2
+WHERE n.nspname = $1 OR EXISTS (SELECT FROM typed_views v WHERE v.view_schema = n.nspname COLLATE "default")
+    OR obj_description(n.oid, 'pg_namespace') = $2
     AND pg_has_role(n.nspowner, (SELECT c.relowner FROM pg_class c WHERE c.oid = 'readers'::regclass), 'USAGE')
 ORDER BY n.nspname`, s.db.Config.Schemas.Views, s.pqsComment())
 }
@@ -125,24 +127,29 @@ ORDER BY n.nspname`, s.db.Config.Schemas.Views, s.pqsComment())
 // their reader's rights.
 const missingRightsSQL = `
 WITH roles (role, limited) AS (SELECT * FROM unnest($1::text[], $2::boolean[])), spaces AS (
-    SELECT n.oid, n.nspname AS name, n.nspname = $4 AS beneath FROM pg_namespace n WHERE n.nspname = ANY ($3::text[]) OR n.nspname = $4
+    SELECT n.oid, n.nspname AS name, n.nspname = $4 AS beneath FROM pg_namespace n WHERE n.nspname = ANY ($3::text[])
+        OR n.nspname = $4
 )
 SELECT format('GRANT SELECT ON %I.%I TO %I', n.name, c.relname, q.role)
 FROM roles q CROSS JOIN spaces n JOIN pg_class c ON c.relnamespace = n.oid AND pg_has_role(c.relowner, 'USAGE')
-WHERE (NOT n.beneath AND c.relkind IN ('r', 'p', 'v', 'm') AND (NOT q.limited OR c.relkind = 'v' AND 'security_invoker=true' = ANY (c.reloptions))
-       OR n.beneath AND (c.relname = ANY ($5::text[]) OR c.relkind = 'v' AND ('security_invoker=true' = ANY (c.reloptions) OR c.relname = ANY ($6::text[]))))
+WHERE (NOT n.beneath AND c.relkind IN ('r', 'p', 'v', 'm')
+       AND (NOT q.limited OR c.relkind = 'v' AND 'security_invoker=true' = ANY (c.reloptions))
+       OR n.beneath AND (c.relname = ANY ($5::text[]) OR c.relkind = 'v'
+           AND ('security_invoker=true' = ANY (c.reloptions) OR c.relname = ANY ($6::text[]))))
   AND NOT has_table_privilege(q.role, c.oid, 'SELECT')
 UNION ALL
 SELECT format('GRANT USAGE ON SCHEMA %I TO %I', n.name, q.role) FROM roles q CROSS JOIN spaces n
 WHERE NOT n.beneath AND NOT has_schema_privilege(q.role, n.oid, 'USAGE')
 UNION ALL
-SELECT format('GRANT EXECUTE ON ROUTINE %I.%I(%s) TO %I', n.name, p.proname, pg_get_function_identity_arguments(p.oid), q.role)
+SELECT format('GRANT EXECUTE ON ROUTINE %I.%I(%s) TO %I', n.name, p.proname, pg_get_function_identity_arguments(p.oid),
+    q.role)
 FROM roles q CROSS JOIN spaces n JOIN pg_proc p ON p.pronamespace = n.oid AND pg_has_role(p.proowner, 'USAGE')
 WHERE p.prorettype <> 'trigger'::regtype AND NOT has_function_privilege(q.role, p.oid, 'EXECUTE')
 UNION ALL
 SELECT format('GRANT USAGE ON TYPE %I.%I TO %I', n.name, t.typname, q.role)
 FROM roles q CROSS JOIN spaces n JOIN pg_type t ON t.typnamespace = n.oid AND pg_has_role(t.typowner, 'USAGE')
-WHERE NOT n.beneath AND t.typelem = 0 AND (t.typrelid = 0 OR EXISTS (SELECT FROM pg_class c WHERE c.oid = t.typrelid AND c.relkind = 'c'))
+WHERE NOT n.beneath AND t.typelem = 0 AND (t.typrelid = 0 OR EXISTS (SELECT FROM pg_class c WHERE c.oid = t.typrelid
+    AND c.relkind = 'c'))
   AND NOT has_type_privilege(q.role, t.oid, 'USAGE')
 ORDER BY 1`
 
@@ -222,9 +229,12 @@ func (s *Store) policiesOf(ctx context.Context, tx pgx.Tx) (map[string]policies,
 	var name string
 	var is policies
 	err := pg.Each(ctx, tx, `SELECT c.relname::text, c.relrowsecurity,
-    coalesce((SELECT coalesce(obj_description(p.oid, 'pg_policy'), '?') FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = $2), ''),
-    (SELECT ARRAY(SELECT r.rolname::text FROM pg_roles r WHERE r.oid = ANY (p.polroles) ORDER BY 1) FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = $3)
-FROM pg_class c WHERE c.relnamespace = $1::text::regnamespace AND c.relkind IN ('r', 'p') AND c.relname = ANY ($4::text[])`,
+    coalesce((SELECT coalesce(obj_description(p.oid, 'pg_policy'), '?') FROM pg_policy p WHERE p.polrelid = c.oid
+        AND p.polname = $2), ''),
+    (SELECT ARRAY(SELECT r.rolname::text FROM pg_roles r WHERE r.oid = ANY (p.polroles) ORDER BY 1) FROM pg_policy p
+        WHERE p.polrelid = c.oid AND p.polname = $3)
+FROM pg_class c WHERE c.relnamespace = $1::text::regnamespace AND c.relkind IN ('r', 'p')
+    AND c.relname = ANY ($4::text[])`,
 		[]any{s.db.Config.Schemas.Tables, partiesPolicy, allPolicy, readableNames()}, []any{&name, &is.enabled, &is.condition,
 			&is.all}, func() error {
 			slices.Sort(is.all)
@@ -258,21 +268,27 @@ func (s *Store) takeRights(ctx context.Context, tx pgx.Tx, role string) error {
 const revocationsSQL = `
 SELECT format('REVOKE ALL ON %I.%I FROM %I', n.nspname, c.relname, r.rolname)
 FROM pg_roles r, pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid
-WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND EXISTS (SELECT FROM aclexplode(c.relacl) a WHERE a.grantee = r.oid)
+WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND EXISTS (SELECT FROM aclexplode(c.relacl) a
+    WHERE a.grantee = r.oid)
 UNION ALL
 SELECT format('REVOKE ALL ON SCHEMA %I FROM %I', n.nspname, r.rolname)
 FROM pg_roles r, pg_namespace n
-WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND EXISTS (SELECT FROM aclexplode(n.nspacl) a WHERE a.grantee = r.oid)
+WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND EXISTS (SELECT FROM aclexplode(n.nspacl) a
+    WHERE a.grantee = r.oid)
 UNION ALL
-SELECT format('REVOKE ALL ON ROUTINE %I.%I(%s) FROM %I', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid), r.rolname)
+SELECT format('REVOKE ALL ON ROUTINE %I.%I(%s) FROM %I', n.nspname, p.proname,
+    pg_get_function_identity_arguments(p.oid), r.rolname)
 FROM pg_roles r, pg_namespace n JOIN pg_proc p ON p.pronamespace = n.oid
-WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE a.grantee = r.oid)
+WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND EXISTS (SELECT FROM aclexplode(p.proacl) a
+    WHERE a.grantee = r.oid)
 UNION ALL
 SELECT format('REVOKE ALL ON TYPE %I.%I FROM %I', n.nspname, t.typname, r.rolname)
 FROM pg_roles r, pg_namespace n JOIN pg_type t ON t.typnamespace = n.oid
-WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND EXISTS (SELECT FROM aclexplode(t.typacl) a WHERE a.grantee = r.oid)
+WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND EXISTS (SELECT FROM aclexplode(t.typacl) a
+    WHERE a.grantee = r.oid)
 UNION ALL
-SELECT format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I REVOKE ALL ON TABLES FROM %I', (SELECT o.rolname FROM pg_roles o WHERE o.oid = d.defaclrole), n.nspname, r.rolname)
+SELECT format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I REVOKE ALL ON TABLES FROM %I',
+    (SELECT o.rolname FROM pg_roles o WHERE o.oid = d.defaclrole), n.nspname, r.rolname)
 FROM pg_roles r, pg_default_acl d JOIN pg_namespace n ON n.oid = d.defaclnamespace
 WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND d.defaclobjtype = 'r' AND pg_has_role(d.defaclrole, 'USAGE')
   AND EXISTS (SELECT FROM aclexplode(d.defaclacl) a WHERE a.grantee = r.oid)`

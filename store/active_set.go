@@ -16,12 +16,14 @@ import (
 // IN a list of numbers, because a join would be quadratic: neither side has statistics. The statement is not among the
 // generated queries, because sqlc does not understand DELETE with USING.
 const endSQL = `WITH ended AS MATERIALIZED (
-    SELECT unnest($1::integer[]) AS synchronizer_ref, unnest($2::bigint[]) AS deactivated_offset, unnest($3::bigint[]) AS lookup_offset,
-        unnest($4::integer[]) AS lookup_node_id, unnest($5::text[]) AS contract_id, generate_series(1, cardinality($1::integer[])) AS number
+    SELECT unnest($1::integer[]) AS synchronizer_ref, unnest($2::bigint[]) AS deactivated_offset,
+        unnest($3::bigint[]) AS lookup_offset, unnest($4::integer[]) AS lookup_node_id,
+        unnest($5::text[]) AS contract_id, generate_series(1, cardinality($1::integer[])) AS number
 ), closed AS (
     DELETE FROM active_contracts a USING ended e
     WHERE a.contract_id = e.contract_id AND a.synchronizer_ref = e.synchronizer_ref
-    RETURNING e.number, e.deactivated_offset, a.activated_offset, a.reassignment_counter, a.activated_node_id, a.synchronizer_ref, a.template_ref,
+    RETURNING e.number, e.deactivated_offset, a.activated_offset, a.reassignment_counter, a.activated_node_id,
+        a.synchronizer_ref, a.template_ref,
         a.contract_id, a.position_id, a.amount, a.locked, a.locked_until, a.stakeholders_ref
 ), wanted AS (
     INSERT INTO lookups (contract_id, ledger_offset, node_id)
@@ -29,9 +31,11 @@ const endSQL = `WITH ended AS MATERIALIZED (
     WHERE e.lookup_offset > 0 AND e.number NOT IN (SELECT c.number FROM closed c)
     ON CONFLICT DO NOTHING
 )
-INSERT INTO lifetimes (deactivated_offset, activated_offset, reassignment_counter, activated_node_id, synchronizer_ref, template_ref, contract_id, position_id,
+INSERT INTO lifetimes (deactivated_offset, activated_offset, reassignment_counter, activated_node_id, synchronizer_ref,
+    template_ref, contract_id, position_id,
     amount, locked, locked_until, stakeholders_ref)
-SELECT c.deactivated_offset, c.activated_offset, c.reassignment_counter, c.activated_node_id, c.synchronizer_ref, c.template_ref, c.contract_id, c.position_id,
+SELECT c.deactivated_offset, c.activated_offset, c.reassignment_counter, c.activated_node_id, c.synchronizer_ref,
+    c.template_ref, c.contract_id, c.position_id,
     c.amount, c.locked, c.locked_until, c.stakeholders_ref
 FROM closed c`
 

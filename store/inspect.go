@@ -104,7 +104,8 @@ type Setting struct {
 
 // SettingNames are the settings that Server reads.
 var SettingNames = []string{
-	"fsync", "full_page_writes", "data_checksums", "synchronous_commit", "autovacuum", "max_connections", "max_locks_per_transaction",
+	"fsync", "full_page_writes", "data_checksums", "synchronous_commit", "autovacuum", "max_connections",
+	"max_locks_per_transaction",
 	"max_prepared_transactions", "shared_buffers", "max_wal_size", "statement_timeout", "transaction_timeout",
 	"default_transaction_isolation", "default_transaction_read_only",
 }

@@ -202,17 +202,20 @@ DECLARE
     began timestamptz;
 BEGIN
     PERFORM set_config('lock_timeout', '%[4]d', true);
-    FOR relation IN SELECT c.oid::regclass AS name FROM pg_class c WHERE c.relnamespace = '%[2]s'::regnamespace AND c.relkind IN ('r', 'p')
+    FOR relation IN SELECT c.oid::regclass AS name FROM pg_class c WHERE c.relnamespace = '%[2]s'::regnamespace
+        AND c.relkind IN ('r', 'p')
         AND c.relname = ANY (changed) AND pg_has_role(c.relowner, 'USAGE') ORDER BY c.oid DESC
     LOOP
         EXECUTE format('LOCK TABLE %%s IN SHARE UPDATE EXCLUSIVE MODE', relation.name);
     END LOOP;
     began := clock_timestamp();
-    FOR relation IN SELECT c.oid::regclass AS name, c.relkind = 'v' AS is_view FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    FOR relation IN SELECT c.oid::regclass AS name, c.relkind = 'v' AS is_view FROM pg_class c
+        JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname IN ('%[2]s', '%[3]s') AND c.relkind IN ('r', 'p', 'v') AND c.relname = ANY (changed)
         AND pg_has_role(c.relowner, 'USAGE') ORDER BY c.relkind = 'v' DESC, c.oid DESC
     LOOP
-        PERFORM set_config('lock_timeout', greatest(1, least(%[5]d, %[5]d - 1000 * extract(epoch FROM clock_timestamp() - began)))::integer::text, true);
+        PERFORM set_config('lock_timeout', greatest(1, least(%[5]d,
+            %[5]d - 1000 * extract(epoch FROM clock_timestamp() - began)))::integer::text, true);
         IF relation.is_view THEN
             EXECUTE format('ALTER VIEW %%s RESET (check_option)', relation.name);
         ELSE

@@ -92,13 +92,15 @@ WITH inside AS (
     SELECT 'pg_type'::regclass, t.oid FROM pg_type t WHERE t.typnamespace = $1::text::regnamespace
 ), outside AS (
     SELECT CASE WHEN d.classid = 'pg_rewrite'::regclass THEN 'pg_class'::regclass ELSE d.classid END AS classid,
-           CASE WHEN d.classid = 'pg_rewrite'::regclass THEN (SELECT r.ev_class FROM pg_rewrite r WHERE r.oid = d.objid) ELSE d.objid END AS oid
+           CASE WHEN d.classid = 'pg_rewrite'::regclass THEN (SELECT r.ev_class FROM pg_rewrite r WHERE r.oid = d.objid)
+               ELSE d.objid END AS oid
     FROM pg_depend d
     JOIN inside i ON i.classid = d.refclassid AND i.oid = d.refobjid
     WHERE d.deptype IN ('n', 'a')
 )
 SELECT string_agg(DISTINCT pg_describe_object(o.classid, o.oid, 0), ', ') FROM outside o
-WHERE o.classid IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass, 'pg_constraint'::regclass, 'pg_attrdef'::regclass, 'pg_policy'::regclass)
+WHERE o.classid IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass, 'pg_constraint'::regclass,
+    'pg_attrdef'::regclass, 'pg_policy'::regclass)
   AND NOT EXISTS (SELECT FROM inside i WHERE i.classid = o.classid AND i.oid = o.oid)`
 
 // changePQS changes a schema of EnablePQS in a transaction, alone and beside no migration. It is tried again while

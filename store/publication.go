@@ -148,7 +148,8 @@ func (s *Store) SubscriberSchema(ctx context.Context) (string, error) {
 	fmt.Fprintf(&b, `CREATE SCHEMA %[1]s;
 
 CREATE FUNCTION %[1]s.rewrite_applied() RETURNS xid8 LANGUAGE sql AS $$
-SELECT CASE WHEN EXISTS (SELECT FROM pg_subscription_rel s WHERE s.srrelid = to_regclass('%[1]s.rewrites') AND s.srsubstate IN ('i', 'd'))
+SELECT CASE WHEN EXISTS (SELECT FROM pg_subscription_rel s WHERE s.srrelid = to_regclass('%[1]s.rewrites')
+    AND s.srsubstate IN ('i', 'd'))
     THEN '0' ELSE pg_current_xact_id() END
 $$;
 
@@ -185,7 +186,8 @@ CREATE VIEW %[1]s.current_%[2]s AS
 SELECT DISTINCT ON (%[3]s) t.* FROM %[1]s.%[2]s t
 WHERE t.ledger_offset <= (SELECT c.ledger_offset FROM %[1]s.checkpoints c WHERE c.stream = '%[4]s')
   AND NOT EXISTS (SELECT FROM %[1]s.rewrites r
-                  WHERE r.stream = '%[4]s' AND r.reason = 'reset' AND r.from_exclusive < t.ledger_offset AND r.applied > t.applied)
+                  WHERE r.stream = '%[4]s' AND r.reason = 'reset' AND r.from_exclusive < t.ledger_offset
+                      AND r.applied > t.applied)
 ORDER BY %[3]s, t.applied DESC;
 `, schema, table.Name, key, StreamUpdates)
 	}

@@ -88,7 +88,8 @@ func (s *Store) refused(ctx context.Context, err error) error {
 	return &ledger.Problem{
 		What: fmt.Sprintf("database user %s reads schema %s of database %s by SQL, and can't run this command",
 			s.db.Conn.User, s.db.Config.Schemas.Views, s.Address()),
-		Do: "ask in SQL (docs/sql.md), or run the command as the role that runs the indexer, or one with its rights", Err: err,
+		Do:  "ask in SQL (docs/sql.md), or run the command as the role that runs the indexer, or one with its rights",
+		Err: err,
 	}
 }
 
@@ -123,7 +124,8 @@ func (s *Store) otherPairs(ctx context.Context) (string, error) {
 			continue
 		}
 		var begun bool
-		err := s.db.Pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+pgx.Identifier{name, "checkpoints"}.Sanitize()+")").Scan(&begun)
+		err := s.db.Pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+pgx.Identifier{name, "checkpoints"}.Sanitize()+
+			")").Scan(&begun)
 		if err != nil && !pg.HasCode(err, pg.InsufficientPrivilege) {
 			return "", s.db.Unusable(fmt.Errorf("database %s, look what schema %s holds: %w", s.Address(), name, err))
 		}
@@ -173,6 +175,7 @@ func SchemaVersion() (int64, error) {
 
 func (s *Store) schemaVersion(ctx context.Context, db dbsqlc.DBTX) (version int64, err error) {
 	err = db.QueryRow(ctx,
-		"SELECT coalesce(max(version_id) FILTER (WHERE is_applied), 0) FROM "+s.db.Config.Schemas.VersionTable()).Scan(&version)
+		"SELECT coalesce(max(version_id) FILTER (WHERE is_applied), 0) FROM "+
+			s.db.Config.Schemas.VersionTable()).Scan(&version)
 	return version, err
 }

@@ -10,7 +10,8 @@ import (
 	"ledgerindexer/store/internal/redacted"
 )
 
-// OrderedRedaction is a redaction that an operator ordered: those of the contracts of an update follow from the update's.
+// OrderedRedaction is a redaction that an operator ordered: those of the contracts of an update follow from the
+// update's.
 type OrderedRedaction struct{ ContractID, UpdateID, Reason string }
 
 // OrderedRedactions lists the redactions that were ordered, in their order.
@@ -48,27 +49,35 @@ func (s *Store) CheckReader(ctx context.Context, r Reader) error {
 // beyondSetupSQL says what hangs on a database and none of the indexer's commands made. Of settings it names no
 // value, which may be a secret.
 const beyondSetupSQL = `
-WITH own (name) AS (SELECT unnest($1::text[])), here AS (SELECT * FROM pg_database d WHERE d.datname = current_database())
-SELECT format('schema %I: copy it with pg_dump --schema, or, if it is of another pair, with the flags of that', n.nspname)
+WITH own (name) AS (SELECT unnest($1::text[])), here AS (
+    SELECT * FROM pg_database d WHERE d.datname = current_database())
+SELECT format('schema %I: copy it with pg_dump --schema, or, if it is of another pair, with the flags of that',
+    n.nspname)
 FROM pg_namespace n
-WHERE n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema' AND NOT EXISTS (SELECT FROM own o WHERE o.name = n.nspname)
+WHERE n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
+    AND NOT EXISTS (SELECT FROM own o WHERE o.name = n.nspname)
   AND EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = n.oid AND NOT EXISTS (
       SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'))
 UNION ALL
 SELECT DISTINCT format('rights of role %I in schema %I, which indexer grant did not give', r.rolname, n.nspname)
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace CROSS JOIN LATERAL aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee
-WHERE n.nspname IN (SELECT o.name FROM own o) AND r.oid <> c.relowner AND NOT EXISTS (SELECT FROM readers x WHERE x.reader = r.rolname)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace CROSS JOIN LATERAL aclexplode(c.relacl) a
+    JOIN pg_roles r ON r.oid = a.grantee
+WHERE n.nspname IN (SELECT o.name FROM own o) AND r.oid <> c.relowner
+    AND NOT EXISTS (SELECT FROM readers x WHERE x.reader = r.rolname)
 UNION ALL
 SELECT DISTINCT format('rights of role %I to schema %I', r.rolname, n.nspname)
 FROM pg_namespace n CROSS JOIN LATERAL aclexplode(n.nspacl) a JOIN pg_roles r ON r.oid = a.grantee
 WHERE n.nspname = $3 AND r.oid <> n.nspowner
 UNION ALL
-SELECT format('setting %s of %sdatabase %I', split_part(c.setting, '=', 1), coalesce('role ' || quote_ident(r.rolname) || ' in ', ''), h.datname)
-FROM here h JOIN pg_db_role_setting s ON s.setdatabase = h.oid LEFT JOIN pg_roles r ON r.oid = s.setrole CROSS JOIN LATERAL unnest(s.setconfig) c (setting)
+SELECT format('setting %s of %sdatabase %I', split_part(c.setting, '=', 1),
+    coalesce('role ' || quote_ident(r.rolname) || ' in ', ''), h.datname)
+FROM here h JOIN pg_db_role_setting s ON s.setdatabase = h.oid LEFT JOIN pg_roles r ON r.oid = s.setrole
+    CROSS JOIN LATERAL unnest(s.setconfig) c (setting)
 UNION ALL
 SELECT format('rights to database %I: %s', h.datname, h.datacl) FROM here h WHERE h.datacl IS NOT NULL
 UNION ALL
-SELECT format('publication %I', p.pubname) FROM pg_publication p WHERE obj_description(p.oid, 'pg_publication') IS DISTINCT FROM $2
+SELECT format('publication %I', p.pubname) FROM pg_publication p
+    WHERE obj_description(p.oid, 'pg_publication') IS DISTINCT FROM $2
 ORDER BY 1`
 
 // BeyondSetup says, in sentences, what hangs on the database and was made by none of the indexer's commands.

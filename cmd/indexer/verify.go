@@ -129,8 +129,8 @@ func (r *verifyReport) advice(c *verifyCommand) string {
 	}
 	switch {
 	case r.Unrepaired > 0:
-		return "nothing is repaired by rows that contradict one another: restore what is wrong from a backup of the database, " +
-			"or index into a new one beside it (docs/operations.md)"
+		return "nothing is repaired by rows that contradict one another: restore what is wrong from a backup of the " +
+			"database, or index into a new one beside it (docs/operations.md)"
 	case c.Offline:
 		return all + " --repair` writes again what the ledger still has; what it has not is to be restored from a backup " +
 			"of the database"

@@ -34,7 +34,8 @@ LIMIT 5`,
 	},
 	{
 		"What happened last?",
-		`SELECT u.ledger_offset, u.kind, to_char(u.record_time, 'YYYY-MM-DD HH24:MI:SS') AS record_time, count(c.node_id) AS created
+		`SELECT u.ledger_offset, u.kind, to_char(u.record_time, 'YYYY-MM-DD HH24:MI:SS') AS record_time,
+			count(c.node_id) AS created
 FROM ledger.updates u
 LEFT JOIN ledger.created_events c ON c.ledger_offset = u.ledger_offset
 GROUP BY 1, 2, u.record_time
@@ -63,9 +64,11 @@ ORDER BY records DESC`,
 	},
 	{
 		"What did whoever sent the last transfer send and receive before?",
-		`SELECT to_char(date, 'YYYY-MM-DD HH24:MI:SS') AS date, direction, split_part(counterparties[1], '::', 1) AS counterparty, net_amount, amount, fee
+		`SELECT to_char(date, 'YYYY-MM-DD HH24:MI:SS') AS date, direction,
+			split_part(counterparties[1], '::', 1) AS counterparty, net_amount, amount, fee
 FROM network.party_transfers
-WHERE party = (SELECT sender FROM network.transfers ORDER BY seq DESC LIMIT 1) AND party <> ALL (counterparties) -- not what it only locked
+WHERE party = (SELECT sender FROM network.transfers ORDER BY seq DESC LIMIT 1)
+    AND party <> ALL (counterparties) -- not what it only locked
 LIMIT 5`,
 	},
 	{

@@ -32,7 +32,7 @@ import (
 var theIceberg = sync.OnceValues(func() (program string, err error) {
 	program = filepath.Join(thePrograms.folder, "iceberg")
 	cmd := exec.Command("go", "build", "-o", program, ".")
-	cmd.Dir = "../export/iceberg"
+	cmd.Dir = "../features/export/iceberg"
 	cmd.Env = append(hermetic.Given(), "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
@@ -180,7 +180,7 @@ func TestTablesAreReadByOtherPrograms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			requireTablesBy(t, cfg, "ledger", func(names []string) map[string][]map[string]any {
-				args := []string{"../export/iceberg/read.py", reader.engine}
+				args := []string{"../features/export/iceberg/read.py", reader.engine}
 				for _, name := range names {
 					args = append(args, filepath.Join(cfg.To, name))
 				}

@@ -40,7 +40,7 @@ var theDuckDB = sync.OnceValues(func() (program string, err error) {
 	}
 	program = filepath.Join(thePrograms.folder, "duckdb")
 	cmd := exec.Command("go", "build", "-o", program, ".")
-	cmd.Dir = "../export/duckdb"
+	cmd.Dir = "../features/export/duckdb"
 	cmd.Env = append(hermetic.Given(), "CGO_ENABLED=1", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)

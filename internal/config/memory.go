@@ -7,9 +7,9 @@ import (
 )
 
 // softMemory returns the memory limit of a program's garbage collector, in bytes. Other limits: what is read ahead
-// (ingest/updates.go), the size of an answer (internal/base/jsonhttp/limits.go). The indexer needs 180 MiB, and twice as
-// much with the largest pages. The limit makes the collector run before garbage from the largest answers adds up, which
-// happens on machines with few processors.
+// (ingest/updates.go), the size of an answer (internal/base/jsonhttp/limits.go). The indexer needs 180 MiB, and twice
+// as much with the largest pages. The limit makes the collector run before garbage from the largest answers adds up,
+// which happens on machines with few processors.
 func softMemory(program string) int64 {
 	switch program {
 	case "indexer", "backfill":

@@ -1,5 +1,6 @@
 // Package tracing sends traces to an OpenTelemetry collector: one for each batch of updates, from the requests for its
-// pages to its commit. How long each step took is passed to it where it is counted for the metrics (internal/features/admin).
+// pages to its commit. How long each step took is passed to it where it is counted for the metrics
+// (internal/features/admin).
 package tracing
 
 import (

@@ -234,7 +234,9 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 			}
 			return e.publish(ctx, e.done)
 		}
-		if err := e.forget(ctx, snapshot, outdated, func(m *Manifest) bool { return m.From < to && m.To > gap.From }); err != nil {
+		if err := e.forget(ctx, snapshot, outdated, func(m *Manifest) bool {
+			return m.From < to && m.To > gap.From
+		}); err != nil {
 			return err
 		}
 		wrote = true
@@ -253,11 +255,13 @@ func (e *Export) through(state store.ExportState) (ledger.Offset, error) {
 				"follow them",
 		}
 	case !e.options.Records && (state.Scope == "" || state.Participant == "" && state.Network == ""):
-		return 0, &ledger.Problem{What: "the database does not know whose ledger it holds, or in which scope", Do: "run `indexer run` once"}
+		return 0, &ledger.Problem{What: "the database does not know whose ledger it holds, or in which scope",
+			Do: "run `indexer run` once"}
 	case e.options.Through > state.Watermark:
 		return 0, &ledger.Problem{
-			What: fmt.Sprintf("the database goes up to %s %d, and --through is %d", unit(e.options.Records), state.Watermark, e.options.Through),
-			Do:   "wait until the indexer has come so far, or name a lower offset",
+			What: fmt.Sprintf("the database goes up to %s %d, and --through is %d", unit(e.options.Records), state.Watermark,
+				e.options.Through),
+			Do: "wait until the indexer has come so far, or name a lower offset",
 		}
 	}
 	through := state.Watermark
@@ -274,7 +278,8 @@ func (e *Export) through(state store.ExportState) (ledger.Offset, error) {
 }
 
 // cut returns where the next range ends. What is carried from below the history floor is a range of its own.
-func (e *Export) cut(ctx context.Context, snapshot *store.ExportSnapshot, state store.ExportState, gap ledger.Range) (ledger.Offset, error) {
+func (e *Export) cut(ctx context.Context, snapshot *store.ExportSnapshot, state store.ExportState,
+	gap ledger.Range) (ledger.Offset, error) {
 	if gap.From == 0 && state.HistoryFloor > 0 && gap.To >= state.HistoryFloor {
 		return state.HistoryFloor, nil
 	}
@@ -295,7 +300,8 @@ func (e *Export) cut(ctx context.Context, snapshot *store.ExportSnapshot, state 
 // forget removes outdated ranges, those that which returns true for: from the tables first, then the manifest of each,
 // then its files. Where the snapshot is lost what is left of them stays: pruning, which waits for the snapshot, may
 // have relied on these files since.
-func (e *Export) forget(ctx context.Context, snapshot *store.ExportSnapshot, outdated []Manifest, which func(*Manifest) bool) error {
+func (e *Export) forget(ctx context.Context, snapshot *store.ExportSnapshot, outdated []Manifest,
+	which func(*Manifest) bool) error {
 	going := slices.DeleteFunc(slices.Clone(outdated), func(m Manifest) bool { return !which(&m) })
 	left := slices.DeleteFunc(slices.Clone(e.done), func(m Manifest) bool { return among(going, m) })
 	if len(left) == len(e.done) {
@@ -323,10 +329,12 @@ func (e *Export) forget(ctx context.Context, snapshot *store.ExportSnapshot, out
 }
 
 // write writes the files of a range, and then its manifest.
-func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, state store.ExportState, from, to ledger.Offset) error {
+func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, state store.ExportState,
+	from, to ledger.Offset) error {
 	m := Manifest{
-		Format: format, Participant: state.Participant, Network: state.Network, Scope: state.Scope, ScopeDefinition: state.ScopeDefinition,
-		SchemaVersion: state.SchemaVersion, From: from, To: to, CompleteFrom: max(from, state.HistoryFloor), StateFrom: state.StateFloor,
+		Format: format, Participant: state.Participant, Network: state.Network,
+		Scope: state.Scope, ScopeDefinition: state.ScopeDefinition, SchemaVersion: state.SchemaVersion,
+		From: from, To: to, CompleteFrom: max(from, state.HistoryFloor), StateFrom: state.StateFloor,
 		Narrowed: state.ChangedTo != "", OfNetwork: e.options.OfNetwork, Records: state.Records, PrunedTo: state.PrunedTo,
 		Change: newest(state).Number, ChangedAt: newest(state).At,
 	}
@@ -350,7 +358,8 @@ func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, stat
 // addViews writes the typed views that the first range lacks, or of which it lacks columns, and then its manifest, in
 // the place of the one before. The other files stay: only where rows changed in the database is a range ever removed,
 // which pruning relies on.
-func (e *Export) addViews(ctx context.Context, snapshot *store.ExportSnapshot, state store.ExportState, through ledger.Offset) (wrote bool, err error) {
+func (e *Export) addViews(ctx context.Context, snapshot *store.ExportSnapshot, state store.ExportState,
+	through ledger.Offset) (wrote bool, err error) {
 	lacking := func(m *Manifest) []store.ExportRelation {
 		return slices.DeleteFunc(slices.Clone(e.relations), func(r store.ExportRelation) bool { return !m.lacks(r) })
 	}
@@ -364,7 +373,8 @@ func (e *Export) addViews(ctx context.Context, snapshot *store.ExportSnapshot, s
 	m.Files = slices.DeleteFunc(slices.Clone(m.Files), func(file File) bool {
 		return slices.ContainsFunc(views, func(r store.ExportRelation) bool { return r.Name == file.Relation })
 	})
-	if len(m.Files) == len(e.done[n].Files) { // else the files with fewer columns go first, so that no engine finds rows twice
+	// else the files with fewer columns go first, so that no engine finds rows twice
+	if len(m.Files) == len(e.done[n].Files) {
 		files, err := e.writeRelations(ctx, snapshot, views, m.From, m.To)
 		if err != nil {
 			return false, err
@@ -383,7 +393,8 @@ func (e *Export) addViews(ctx context.Context, snapshot *store.ExportSnapshot, s
 	return true, nil
 }
 
-func (e *Export) writeRelations(ctx context.Context, snapshot *store.ExportSnapshot, relations []store.ExportRelation, from, to ledger.Offset) (files []File, err error) {
+func (e *Export) writeRelations(ctx context.Context, snapshot *store.ExportSnapshot, relations []store.ExportRelation,
+	from, to ledger.Offset) (files []File, err error) {
 	writing := strings.ToLower(rand.Text()[:8])
 	for _, relation := range relations {
 		name := fileName(relation.Name, from, to, writing)
@@ -412,7 +423,8 @@ func (e *Export) writeManifest(ctx context.Context, m Manifest) error {
 	return nil
 }
 
-func (e *Export) writeRelation(ctx context.Context, snapshot *store.ExportSnapshot, relation store.ExportRelation, name string, from, to ledger.Offset) (File, error) {
+func (e *Export) writeRelation(ctx context.Context, snapshot *store.ExportSnapshot, relation store.ExportRelation,
+	name string, from, to ledger.Offset) (File, error) {
 	file := File{Relation: relation.Name, Name: name, Of: relation.Of, Columns: columnsOf(relation)}
 	err := e.place.Write(ctx, file.Name, func(w io.Writer) error {
 		counted := counter{w: w, sum: sha256.New()}

@@ -270,10 +270,12 @@ const (
  {"name": "partition", "type": {"type": "record", "name": "r102", "fields": []}, "field-id": 102},
  {"name": "record_count", "type": "long", "field-id": 103},
  {"name": "file_size_in_bytes", "type": "long", "field-id": 104},
- {"name": "lower_bounds", "field-id": 125, "default": null, "type": ["null", {"type": "array", "logicalType": "map", "items":
-  {"type": "record", "name": "k126_v127", "fields": [{"name": "key", "type": "int", "field-id": 126}, {"name": "value", "type": "bytes", "field-id": 127}]}}]},
- {"name": "upper_bounds", "field-id": 128, "default": null, "type": ["null", {"type": "array", "logicalType": "map", "items":
-  {"type": "record", "name": "k129_v130", "fields": [{"name": "key", "type": "int", "field-id": 129}, {"name": "value", "type": "bytes", "field-id": 130}]}}]}
+ {"name": "lower_bounds", "field-id": 125, "default": null, "type": ["null", {"type": "array", "logicalType": "map",
+  "items": {"type": "record", "name": "k126_v127", "fields": [{"name": "key", "type": "int", "field-id": 126},
+   {"name": "value", "type": "bytes", "field-id": 127}]}}]},
+ {"name": "upper_bounds", "field-id": 128, "default": null, "type": ["null", {"type": "array", "logicalType": "map",
+  "items": {"type": "record", "name": "k129_v130", "fields": [{"name": "key", "type": "int", "field-id": 129},
+   {"name": "value", "type": "bytes", "field-id": 130}]}}]}
 ]}}]}`
 	listSchema = `{"type": "record", "name": "manifest_file", "fields": [
 {"name": "manifest_path", "type": "string", "field-id": 500},

@@ -260,14 +260,19 @@ SELECT object, key, present, "values", objects, cases, lists, bools, bigints, nu
 FROM (
     SELECT object, key, count(*) AS present, count(*) FILTER (WHERE kind <> 'null') AS "values",
         count(*) FILTER (WHERE kind = 'object') AS objects,
-        count(*) FILTER (WHERE kind = 'object' AND jsonb_typeof(value -> 'tag') = 'string' AND value ? 'value' AND value - '{tag,value}'::text[] = '{}') AS cases,
+        count(*) FILTER (WHERE kind = 'object' AND jsonb_typeof(value -> 'tag') = 'string' AND value ? 'value'
+            AND value - '{tag,value}'::text[] = '{}') AS cases,
         count(*) FILTER (WHERE kind = 'array') AS lists, count(*) FILTER (WHERE kind = 'boolean') AS bools,
-        coalesce(bool_and(coalesce(LEDGER.as_bigint(text)::text = text, false)) FILTER (WHERE text IS NOT NULL), false) AS bigints,
-        coalesce(bool_and(coalesce(LEDGER.as_numeric(text, decimals)::text = rtrim(text, '.') OR decimals > 0 AND text ~ 'E', false)) FILTER (WHERE text IS NOT NULL), false)
+        coalesce(bool_and(coalesce(LEDGER.as_bigint(text)::text = text, false))
+            FILTER (WHERE text IS NOT NULL), false) AS bigints,
+        coalesce(bool_and(coalesce(LEDGER.as_numeric(text, decimals)::text = rtrim(text, '.') OR decimals > 0
+            AND text ~ 'E', false)) FILTER (WHERE text IS NOT NULL), false)
             AS numerics,
-        coalesce(bool_and(coalesce(to_char(LEDGER.as_date(text), 'YYYY-MM-DD') = text, false)) FILTER (WHERE text IS NOT NULL), false) AS dates,
+        coalesce(bool_and(coalesce(to_char(LEDGER.as_date(text), 'YYYY-MM-DD') = text, false))
+            FILTER (WHERE text IS NOT NULL), false) AS dates,
         coalesce(bool_and(coalesce(to_char(LEDGER.as_timestamptz(text) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US')
-            = rpad(rtrim(text, 'Z') || CASE WHEN strpos(text, '.') = 0 THEN '.' ELSE '' END, 26, '0'), false)) FILTER (WHERE text IS NOT NULL), false) AS timestamps,
+            = rpad(rtrim(text, 'Z') || CASE WHEN strpos(text, '.') = 0 THEN '.' ELSE '' END, 26, '0'), false))
+                FILTER (WHERE text IS NOT NULL), false) AS timestamps,
         coalesce(CASE WHEN min(decimals) = max(decimals) THEN min(decimals) END, -1) AS decimals,
         row_number() OVER (PARTITION BY object ORDER BY key) AS nth
     FROM (
@@ -278,7 +283,8 @@ FROM (
         CROSS JOIN LATERAL (VALUES
         OBJECTS) x (object, value)
         CROSS JOIN LATERAL jsonb_each(CASE WHEN jsonb_typeof(x.value) = 'object' THEN x.value END) y
-        CROSS JOIN LATERAL (SELECT jsonb_typeof(y.value) AS kind, CASE WHEN jsonb_typeof(y.value) IN ('string', 'number') THEN y.value #>> '{}' END AS text OFFSET 0) t
+        CROSS JOIN LATERAL (SELECT jsonb_typeof(y.value) AS kind,
+            CASE WHEN jsonb_typeof(y.value) IN ('string', 'number') THEN y.value #>> '{}' END AS text OFFSET 0) t
         WHERE NOT (jsonb_typeof(e.whole) = 'object' AND e.whole ? '$exact')
     ) m
     GROUP BY object, key

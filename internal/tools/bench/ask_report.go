@@ -34,8 +34,10 @@ func (h *harness) reportAsked(ctx context.Context, list []*answered) error {
 	counted, err := queryOne[[]string](ctx, h.db,
 		`SELECT ARRAY[(SELECT count(*) FROM indexer.created)::text, (SELECT count(*) FROM indexer.exercised)::text,
 		(SELECT count(*) FROM indexer.interface_views)::text, (SELECT count(*) FROM indexer.active_contracts)::text,
-		(SELECT count(*) FROM indexer.active_contracts WHERE position_id IS NOT NULL)::text, (SELECT count(*) FROM indexer.transfers)::text,
-		(SELECT sum(pg_total_relation_size(c.oid)) / 1000000 FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = 'indexer'::regnamespace)::bigint::text]`)
+		(SELECT count(*) FROM indexer.active_contracts WHERE position_id IS NOT NULL)::text,
+			(SELECT count(*) FROM indexer.transfers)::text,
+		(SELECT sum(pg_total_relation_size(c.oid)) / 1000000 FROM pg_class c WHERE c.relkind = 'r'
+			AND c.relnamespace = 'indexer'::regnamespace)::bigint::text]`)
 	if err != nil {
 		return err
 	}

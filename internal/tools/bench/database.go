@@ -153,11 +153,13 @@ func (d *database) tables(ctx context.Context, places ...string) ([]table, error
 
 func tablesOf(ctx context.Context, conn *pgx.Conn, schema string, places ...string) ([]table, error) {
 	rows, err := conn.Query(ctx, `SELECT c.relname::text, p.place FROM pg_class c CROSS JOIN LATERAL (
-			SELECT a.attname::text AS place FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = ANY ($1::text[]) AND NOT a.attisdropped
+			SELECT a.attname::text AS place FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = ANY ($1::text[])
+				AND NOT a.attisdropped
 			ORDER BY array_position($1::text[], a.attname::text) LIMIT 1) p
 		WHERE c.relnamespace = $5::text::regnamespace AND c.relkind IN ('r', 'p') AND p.place = ANY ($2::text[])
 			AND CASE WHEN p.place = $3 THEN c.relname = $4 ELSE NOT c.relispartition AND c.relname <> 'checkpoints' END
-		ORDER BY c.relname NOT IN ('updates', 'transactions'), 1`, slices.Concat(ofRecords, ofSnapshot), places, listKey, listTable, schema)
+		ORDER BY c.relname NOT IN ('updates', 'transactions'), 1`, slices.Concat(ofRecords, ofSnapshot), places, listKey,
+		listTable, schema)
 	if err != nil {
 		return nil, fmt.Errorf("list the tables: %w", err)
 	}
@@ -173,7 +175,8 @@ const fewRows = 5_000
 
 // counts counts the rows of the tables. An unlisted table with many rows is an error: the limit would leave them out.
 func (d *database) counts(ctx context.Context) (map[string]int64, error) {
-	tables, err := query[string](ctx, d, `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	tables, err := query[string](ctx, d, `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n
+		ON n.oid = c.relnamespace
 		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND NOT c.relispartition`, d.pair.Tables)
 	if err != nil {
 		return nil, err
@@ -196,7 +199,8 @@ func (d *database) counts(ctx context.Context) (map[string]int64, error) {
 		case n > 0 && slices.Contains(known, table):
 			counted[table] = n
 		case n > fewRows:
-			return nil, fmt.Errorf("table %s has %d rows, and the benchmark does not know what they are: it goes by their columns", table, n)
+			return nil, fmt.Errorf("table %s has %d rows, and the benchmark does not know what they are: it goes by their "+
+				"columns", table, n)
 		}
 	}
 	return counted, nil
@@ -230,8 +234,10 @@ func (d *database) sizes(ctx context.Context, rows map[string]int64) (list []rel
 		return nil, 0, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	found, err := conn.Query(ctx, `SELECT r.relname::text, sum(pg_table_size(c.oid))::bigint, sum(pg_indexes_size(c.oid))::bigint
-		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_class r ON r.oid = coalesce(pg_partition_root(c.oid), c.oid)
+	found, err := conn.Query(ctx, `SELECT r.relname::text, sum(pg_table_size(c.oid))::bigint,
+		sum(pg_indexes_size(c.oid))::bigint
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_class r
+			ON r.oid = coalesce(pg_partition_root(c.oid), c.oid)
 		WHERE n.nspname = $1 AND c.relkind = 'r' GROUP BY 1 ORDER BY sum(pg_total_relation_size(c.oid)) DESC`, d.pair.Tables)
 	if err != nil {
 		return nil, 0, err

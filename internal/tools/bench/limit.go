@@ -102,7 +102,8 @@ func (l *limit) dumpRows(ctx context.Context) error {
 	defer conn.Close(context.WithoutCancel(ctx))
 	ends, err := query[int64](ctx, l.db,
 		fmt.Sprintf(`SELECT %[1]s FROM (SELECT %[1]s, row_number() OVER (ORDER BY %[1]s) AS n
-		FROM %[4]s.%[2]s) x WHERE n %% %[3]d = 0 ORDER BY 1`, l.tables[0].Place, l.tables[0].Name, limitBatch, l.db.pair.Tables))
+		FROM %[4]s.%[2]s) x WHERE n %% %[3]d = 0 ORDER BY 1`, l.tables[0].Place, l.tables[0].Name, limitBatch,
+			l.db.pair.Tables))
 	if err != nil {
 		return err
 	}

@@ -16,11 +16,14 @@ import (
 // obvious columns.
 
 const sequentialTables = `
-CREATE TABLE updates (ledger_offset bigint PRIMARY KEY, update_id text, record_time timestamptz, effective_at timestamptz);
-CREATE TABLE created (ledger_offset bigint, node_id int, contract_id text, template_id text, payload jsonb, signatories text[],
+CREATE TABLE updates (ledger_offset bigint PRIMARY KEY, update_id text, record_time timestamptz,
+    effective_at timestamptz);
+CREATE TABLE created (ledger_offset bigint, node_id int, contract_id text, template_id text, payload jsonb,
+    signatories text[],
 	observers text[], witnesses text[], created_at timestamptz, PRIMARY KEY (ledger_offset, node_id));
 CREATE INDEX created_contract_id ON created (contract_id);
-CREATE TABLE archived (ledger_offset bigint, node_id int, contract_id text, witnesses text[], PRIMARY KEY (ledger_offset, node_id));
+CREATE TABLE archived (ledger_offset bigint, node_id int, contract_id text, witnesses text[],
+    PRIMARY KEY (ledger_offset, node_id));
 CREATE INDEX archived_contract_id ON archived (contract_id);
 CREATE TABLE active (contract_id text PRIMARY KEY, template_id text)`
 

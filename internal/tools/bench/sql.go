@@ -79,7 +79,8 @@ func (a *asked) rows() map[string]int64 {
 
 // unknownPackagesSQL counts the packages of templates and their interfaces whose types are not known.
 const unknownPackagesSQL = `SELECT count(*)::integer FROM (
-		SELECT package_id FROM indexer.templates UNION SELECT split_part(interface_id, ':', 1) FROM indexer.template_interfaces) x
+		SELECT package_id FROM indexer.templates UNION SELECT split_part(interface_id, ':', 1)
+			FROM indexer.template_interfaces) x
 	WHERE NOT EXISTS (SELECT FROM ledger.packages p WHERE p.package_id = x.package_id AND p.types = 'known')`
 
 // readPackages has the indexer run until all of these are known, and not at all where they already are:

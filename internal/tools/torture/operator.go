@@ -92,8 +92,10 @@ func (o *operator) strike(ctx context.Context, f fault) (bool, error) {
 // What can be redacted: contracts that were created and archived, and updates that created nothing else.
 const (
 	endedContracts = `SELECT c.contract_id FROM ledger.created_events c JOIN ledger.archived_events a USING (contract_id)
-		WHERE NOT EXISTS (SELECT FROM ledger.redactions r WHERE r.id = c.contract_id) GROUP BY 1 ORDER BY min(c.ledger_offset)`
-	endedUpdates = `SELECT u.update_id FROM ledger.updates u WHERE NOT EXISTS (SELECT FROM ledger.redactions r WHERE r.id = u.update_id)
+		WHERE NOT EXISTS (SELECT FROM ledger.redactions r WHERE r.id = c.contract_id) GROUP BY 1
+			ORDER BY min(c.ledger_offset)`
+	endedUpdates = `SELECT u.update_id FROM ledger.updates u WHERE NOT EXISTS (SELECT FROM ledger.redactions r
+		WHERE r.id = u.update_id)
 			AND NOT EXISTS (SELECT FROM ledger.created_events c WHERE c.ledger_offset = u.ledger_offset
 				AND NOT EXISTS (SELECT FROM ledger.archived_events a WHERE a.contract_id = c.contract_id))
 		ORDER BY u.ledger_offset`

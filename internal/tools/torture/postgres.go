@@ -143,7 +143,8 @@ func (p *postgres) killSession(ctx context.Context) (bool, error) {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // its server ends it too
 	var pid int
-	err = conn.QueryRow(ctx, `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
+	err = conn.QueryRow(ctx, `SELECT pid FROM pg_stat_activity WHERE datname = current_database()
+		AND backend_type = 'client backend'
 		AND pid <> pg_backend_pid() ORDER BY state = 'active' DESC, random() LIMIT 1`).Scan(&pid)
 	if err != nil {
 		return false, nil // there is none now

@@ -102,7 +102,8 @@ type positions struct {
 // addPositionsSQL is not among the generated queries, because the arrays of those can't hold NULL. It gets a position
 // once for each list of stakeholders.
 const addPositionsSQL = `WITH wanted AS (
-    SELECT unnest($1::uuid[]) AS position_id, unnest($2::text[]) AS owner, unnest($3::text[]) AS instrument, unnest($4::text[]) AS instrument_admin,
+    SELECT unnest($1::uuid[]) AS position_id, unnest($2::text[]) AS owner, unnest($3::text[]) AS instrument,
+        unnest($4::text[]) AS instrument_admin,
         unnest($5::boolean[]) AS admin_signed, unnest($6::integer[]) AS stakeholders_ref
 ), shown AS (
     INSERT INTO position_stakeholders (position_id, stakeholders_ref)

@@ -88,8 +88,9 @@ func NewWanted() *Wanted {
 		return n
 	}
 	return &Wanted{
-		Templates: Names[TemplateKey]{byKey: map[TemplateKey]Place{}}, Synchronizers: Names[string]{byKey: map[string]Place{}},
-		views: map[View]struct{}{}, places: map[uint64]ListPlace{},
+		Templates:     Names[TemplateKey]{byKey: map[TemplateKey]Place{}},
+		Synchronizers: Names[string]{byKey: map[string]Place{}},
+		views:         map[View]struct{}{}, places: map[uint64]ListPlace{},
 		unions: map[[mostRemembered]ListPlace]ListPlace{}, shown: map[shown]struct{}{}, Positions: map[PositionID]Position{},
 	}
 }

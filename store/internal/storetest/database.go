@@ -120,7 +120,8 @@ func (d *DB) WaitForLock(statement string) {
 // WaitForEnds polls until no other session has a transaction open, beside those that hold the lock of a role.
 func (d *DB) WaitForEnds() {
 	d.T.Helper()
-	d.WaitFor(`SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()
+	d.WaitFor(`SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
+		AND xact_start IS NOT NULL AND pid <> pg_backend_pid()
 		AND application_name NOT LIKE '% lock')`)
 }
 

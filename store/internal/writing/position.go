@@ -31,8 +31,9 @@ func PutPosition(ctx context.Context, tx pgx.Tx, next ledger.TransactionsPositio
 	return nil
 }
 
-// ClearRecords removes all records of the transaction history and what follows from them. Its caller holds the position,
-// or excludes its writer. Rows are deleted and no table is emptied: running queries keep theirs, and nobody waits.
+// ClearRecords removes all records of the transaction history and what follows from them. Its caller holds the
+// position, or excludes its writer. Rows are deleted and no table is emptied: running queries keep theirs, and nobody
+// waits.
 func ClearRecords(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition,
 	reason string) (next ledger.TransactionsPosition, err error) {
 	for _, table := range tables.In(tables.Records, tables.Totals) {
