@@ -1,4 +1,4 @@
--- The tables beneath the analysts' views: facts, coverage, projections, carried rows, floors, leadership.
+-- The tables beneath the analysts' views: facts, coverage, projections, floors, leadership.
 -- docs/architecture.md explains the words.
 
 -- +goose Up
@@ -151,6 +151,9 @@ COMMENT ON TABLE party_lists IS 'Each list of parties that was served, sorted by
 
 -- Facts: written once, never updated. The indexer attaches partitions when rows need them -----------------------
 --
+-- Up to the history floor they are the entries of the snapshot that lies there: each event at the place that the snapshot says, with what the
+-- entry says besides in columns that are NULL in all other rows. They lie in one partition, and belong to no covered range.
+--
 -- Columns of a fixed length come first, the longest before the others: so none is padded to its alignment, and a condition on one behind a
 -- text would take half as long again.
 
@@ -199,8 +202,19 @@ CREATE TABLE created (
     created_event_blob  bytea,
     extra               jsonb,
     exact               jsonb,
+    -- Of origin snapshot only:
+    reassignment_counter bigint, -- NULL: the contract is not active, but is being reassigned
+    served_offset        bigint,
+    served_node_id       integer,
+    workflow_id          text,
+    entry_extra          jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
+COMMENT ON COLUMN created.served_offset IS 'Where a resync took the contract in, ledger_offset and node_id are the place where it begins here, and this is where the participant shows its creation event. NULL: that is ledger_offset.';
+COMMENT ON COLUMN created.served_node_id IS 'The node there.';
+CREATE INDEX created_served ON created (served_offset, served_node_id) WHERE served_offset IS NOT NULL;
+-- Whether anything has moved is asked often, and mostly nothing has.
+CREATE INDEX created_moved ON created (ledger_offset) WHERE reassignment_counter > 0;
 CREATE INDEX created_exact ON created (ledger_offset) WHERE exact IS NOT NULL;
 CREATE INDEX created_contract_id ON created USING hash (contract_id);
 CREATE INDEX created_record_time ON created USING brin (record_time);
@@ -287,6 +301,11 @@ CREATE TABLE reassignments (
     submitter              text,
     extra                  jsonb,
     exact                  jsonb,
+    -- Of a snapshot only:
+    created_offset         bigint, -- the creation event of the contract
+    created_node_id        integer,
+    workflow_id            text,
+    entry_extra            jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
 CREATE INDEX reassignments_exact ON reassignments (ledger_offset) WHERE exact IS NOT NULL;
@@ -333,6 +352,9 @@ CREATE TABLE unknown_elements (
     record_time      timestamptz,
     raw              jsonb,
     exact            jsonb,
+    -- Of a snapshot only, whose offset they have:
+    workflow_id      text,
+    entry_extra      jsonb,
     PRIMARY KEY (ledger_offset, ordinal)
 );
 
@@ -347,100 +369,7 @@ CREATE TABLE offset_checkpoints (
 );
 CREATE INDEX offset_checkpoints_exact ON offset_checkpoints (ledger_offset) WHERE exact IS NOT NULL;
 
--- Carried rows: read from a snapshot. They belong to no covered range -------------------------------------------
-
-CREATE TABLE carried_created (
-    ledger_offset        bigint  NOT NULL,
-    node_id              integer NOT NULL,
-    snapshot_offset      bigint  NOT NULL,
-    contract_id          text    NOT NULL,
-    template_ref         integer NOT NULL,
-    synchronizer_ref     integer,
-    workflow_id          text,
-    reassignment_counter bigint,
-    created_at           timestamptz,
-    acs_delta            boolean,
-    payload              jsonb,
-    contract_key         jsonb,
-    contract_key_hash    bytea,
-    signatories_ref      integer,
-    observers_ref        integer,
-    witness_parties_ref  integer,
-    created_event_blob   bytea,
-    extra                jsonb,
-    entry_extra          jsonb,
-    stakeholders_ref     integer,
-    exact                jsonb,
-    served_offset        bigint,
-    served_node_id       integer,
-    PRIMARY KEY (ledger_offset, node_id, snapshot_offset)
-);
-CREATE INDEX carried_created_served ON carried_created (served_offset, served_node_id) WHERE served_offset IS NOT NULL;
-COMMENT ON COLUMN carried_created.served_offset IS 'Where a resync took the contract in, ledger_offset and node_id are the place where it begins here, and this is where the participant shows its creation event. NULL: that is ledger_offset.';
-COMMENT ON COLUMN carried_created.served_node_id IS 'The node there.';
-CREATE INDEX carried_created_exact ON carried_created (ledger_offset) WHERE exact IS NOT NULL;
-CREATE INDEX carried_created_contract_id ON carried_created USING hash (contract_id);
--- Whether anything has moved is asked often, and mostly nothing has.
-CREATE INDEX carried_created_moved ON carried_created (ledger_offset) WHERE reassignment_counter > 0;
-
-CREATE TABLE carried_interface_views (
-    ledger_offset             bigint  NOT NULL,
-    node_id                   integer NOT NULL,
-    ordinal                   integer NOT NULL,
-    snapshot_offset           bigint  NOT NULL,
-    contract_id               text    NOT NULL,
-    interface_id              text    NOT NULL,
-    synchronizer_ref          integer,
-    view_value                jsonb,
-    status_code               integer,
-    status_message            text,
-    status_details            jsonb,
-    implementation_package_id text,
-    extra                     jsonb,
-    seen_by_ref               integer,
-    exact                     jsonb,
-    PRIMARY KEY (ledger_offset, node_id, ordinal, snapshot_offset)
-);
-CREATE INDEX carried_interface_views_exact ON carried_interface_views (ledger_offset) WHERE exact IS NOT NULL;
-
-CREATE TABLE carried_reassignments (
-    ledger_offset          bigint  NOT NULL,
-    node_id                integer NOT NULL,
-    snapshot_offset        bigint  NOT NULL,
-    kind                   text    NOT NULL,
-    contract_id            text    NOT NULL,
-    template_ref           integer NOT NULL,
-    synchronizer_ref       integer,
-    workflow_id            text,
-    reassignment_id        text    NOT NULL,
-    source_ref             integer NOT NULL,
-    target_ref             integer NOT NULL,
-    submitter              text,
-    reassignment_counter   bigint  NOT NULL,
-    assignment_exclusivity timestamptz,
-    witness_parties_ref    integer,
-    created_offset         bigint  NOT NULL, -- of its creation event in carried_created
-    created_node_id        integer NOT NULL,
-    extra                  jsonb,
-    entry_extra            jsonb,
-    exact                  jsonb,
-    PRIMARY KEY (ledger_offset, node_id, snapshot_offset)
-);
-CREATE INDEX carried_reassignments_contract_id ON carried_reassignments USING hash (contract_id);
-
-CREATE TABLE carried_unknown_elements (
-    ledger_offset bigint  NOT NULL, -- of the snapshot
-    ordinal       integer NOT NULL,
-    kind          text    NOT NULL,
-    raw           jsonb,
-    workflow_id   text,
-    entry_extra   jsonb,
-    exact         jsonb,
-    PRIMARY KEY (ledger_offset, ordinal)
-);
-
-
--- Projections: derived from facts and carried rows, in offset order, in the transaction that moves the watermark -
+-- Projections: derived from facts, in offset order, in the transaction that moves the watermark -
 
 CREATE TABLE active_contracts (
     activated_offset     bigint  NOT NULL,
@@ -495,7 +424,7 @@ COMMENT ON TABLE lifetimes IS 'One row per lifetime that has ended. Active at of
 
 -- Resyncs: the active contracts that a participant shows at the watermark are taken in --------------------------------
 --
--- What begins there is a carried row at the offset of the resync, what ends there a departure. Their nodes lie above those of all events.
+-- What begins there is a row of created at the offset of the resync, of origin snapshot, what ends there a departure. Their nodes lie above those of all events.
 -- Until the last page is read all waits in tables of its own: no reader sees a part of it.
 
 CREATE TABLE resyncs (
@@ -523,9 +452,9 @@ CREATE TABLE departures (
 CREATE INDEX departures_contract_id ON departures USING hash (contract_id);
 COMMENT ON TABLE departures IS 'Where contracts that were active here end without an event, because the participant does not show them: synchronizer_ref as in active_contracts.';
 
-CREATE TABLE resync_created (LIKE carried_created, PRIMARY KEY (node_id));
-COMMENT ON TABLE resync_created IS 'What an unfinished resync has found that is not active here, as it will be carried.';
-CREATE TABLE resync_interface_views (LIKE carried_interface_views, PRIMARY KEY (node_id, ordinal));
+CREATE TABLE resync_created (LIKE created, PRIMARY KEY (node_id));
+COMMENT ON TABLE resync_created IS 'What an unfinished resync has found that is not active here, as it will stand in created.';
+CREATE TABLE resync_interface_views (LIKE interface_views, PRIMARY KEY (node_id, ordinal));
 COMMENT ON TABLE resync_interface_views IS 'The interface views of resync_created.';
 CREATE TABLE resync_shown (
     node_id          integer PRIMARY KEY,

@@ -1,7 +1,7 @@
 -- The analysts' views. Names, columns and meaning are a contract: they do not change.
 -- A column that needs a look-up elsewhere (update_id, payload of an active contract) is a scalar subquery, so that
 -- only queries that name it pay for it. It stands outside of unions: what is in a branch is planned with every query, whether that names
--- it or not, and updates can have many partitions. (update_offset is NULL for rows of a snapshot, which have no update.)
+-- it or not, and updates can have many partitions. Rows of a snapshot have no update, also where one lies at the offset of a resync.
 -- Conditions on the watermark are true of almost every row, and the planner takes "btint8cmp(x, y) <> 1",
 -- which is x <= y, as that: of "<=" with a value that it doesn't know it expects a third of the rows, and so nested loops where there are
 -- many. Nor does it combine a scan of the whole primary key with the selective index.
@@ -50,7 +50,7 @@ COMMENT ON COLUMN ledger.coverage.scope IS 'Hash of the scope: parties, template
 COMMENT ON COLUMN ledger.coverage.from_exclusive IS 'The range begins after this offset.';
 COMMENT ON COLUMN ledger.coverage.to_inclusive IS 'The range ends with this offset.';
 
--- Creation events for look-ups: facts and carried rows ------------------------------------------------------
+-- Creation events for look-ups -----------------------------------------------------------------------------------
 -- Few columns, because each look-up in a query is planned with all of them.
 
 CREATE VIEW creations AS
@@ -58,25 +58,15 @@ SELECT c.ledger_offset, c.node_id, c.contract_id, c.template_ref, c.created_at, 
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties
-FROM (
-    SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.created_at, x.payload, x.contract_key, x.contract_key_hash,
-           x.signatories_ref, x.observers_ref, x.witness_parties_ref
-    FROM created x
-    UNION ALL
-    SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.created_at, x.payload, x.contract_key, x.contract_key_hash,
-           x.signatories_ref, x.observers_ref, x.witness_parties_ref
-    FROM carried_created x
-) c;
+FROM created c;
 
 -- Where contracts that have moved, or were taken in by a resync, were created: at the creation event, or at the first activation in a snapshot.
 CREATE VIEW first_creations AS
-SELECT c.contract_id, c.ledger_offset FROM created c WHERE c.origin = 'transaction'
+SELECT c.contract_id, coalesce(c.served_offset, c.ledger_offset) AS ledger_offset FROM created c
+WHERE c.origin = 'transaction' OR c.reassignment_counter = 0
 UNION ALL
-SELECT c.contract_id, coalesce(c.served_offset, c.ledger_offset) FROM carried_created c
-WHERE c.reassignment_counter = 0
-UNION ALL
-SELECT r.contract_id, r.created_offset FROM carried_reassignments r
-WHERE r.kind = 'unassigned' AND r.reassignment_counter = 1;
+SELECT r.contract_id, r.created_offset FROM reassignments r
+WHERE r.created_offset IS NOT NULL AND r.kind = 'unassigned' AND r.reassignment_counter = 1;
 
 -- Ledger ---------------------------------------------------------------------------------------------------------
 
@@ -94,26 +84,15 @@ SELECT c.ledger_offset, c.node_id, c.origin, c.contract_id, t.template_id, t.pac
        CASE WHEN si.party_list_ref = c.signatories_ref THEN si.parties END AS signatories,
        CASE WHEN ob.party_list_ref = c.observers_ref THEN ob.parties END AS observers,
        CASE WHEN wi.party_list_ref = c.witness_parties_ref THEN wi.parties END AS witness_parties, c.created_at, c.acs_delta, c.created_event_blob,
-       coalesce(c.workflow_id, (SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = c.update_offset)) AS workflow_id,
-       (SELECT u.update_id FROM updates u WHERE u.ledger_offset = c.update_offset) AS update_id,
+       coalesce(c.workflow_id, (SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = c.ledger_offset AND c.origin <> 'snapshot')) AS workflow_id,
+       (SELECT u.update_id FROM updates u WHERE u.ledger_offset = c.ledger_offset AND c.origin <> 'snapshot') AS update_id,
        (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = c.synchronizer_ref) AS synchronizer_id, c.record_time, c.extra, c.template_ref AS template_number
-FROM (
-    SELECT x.ledger_offset, x.node_id, x.origin, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time, x.created_at, x.acs_delta,
-           x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.witness_parties_ref, x.created_event_blob, x.extra,
-           NULL::text AS workflow_id, x.ledger_offset AS update_offset, x.ledger_offset AS shown_at
-    FROM created x
-    UNION ALL
-    SELECT x.ledger_offset, x.node_id, 'snapshot', x.contract_id, x.template_ref, x.synchronizer_ref, NULL::timestamptz, x.created_at, x.acs_delta,
-           x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.witness_parties_ref, x.created_event_blob, x.extra,
-           x.workflow_id, NULL::bigint,
-           x.ledger_offset
-    FROM carried_created x
-) c
+FROM created c
 LEFT JOIN templates t ON t.template_ref = c.template_ref
 LEFT JOIN party_lists si ON si.party_list_ref = c.signatories_ref
 LEFT JOIN party_lists ob ON ob.party_list_ref = c.observers_ref
 LEFT JOIN party_lists wi ON wi.party_list_ref = c.witness_parties_ref
-WHERE btint8cmp(c.shown_at, (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')) <> 1;
+WHERE btint8cmp(c.ledger_offset, (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')) <> 1;
 
 CREATE VIEW ledger.archived_events AS
 SELECT a.ledger_offset, a.node_id, a.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
@@ -155,26 +134,15 @@ SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, t.template_id, t.packa
        so.synchronizer_id AS source_synchronizer_id, ta.synchronizer_id AS target_synchronizer_id, r.submitter,
        r.reassignment_counter, r.assignment_exclusivity,
        CASE WHEN wi.party_list_ref = r.witness_parties_ref THEN wi.parties END AS witness_parties,
-       (SELECT u.update_id FROM updates u WHERE u.ledger_offset = r.update_offset) AS update_id,
+       (SELECT u.update_id FROM updates u WHERE u.ledger_offset = r.ledger_offset) AS update_id,
        (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = r.synchronizer_ref) AS synchronizer_id,
        r.record_time, r.extra
-FROM (
-    SELECT x.ledger_offset, x.node_id, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
-           x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity,
-           x.witness_parties_ref, x.extra, x.ledger_offset AS update_offset, x.ledger_offset AS shown_at
-    FROM reassignments x
-    UNION ALL
-    SELECT x.ledger_offset, x.node_id, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, NULL::timestamptz,
-           x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity,
-           x.witness_parties_ref, x.extra, NULL::bigint,
-           x.ledger_offset
-    FROM carried_reassignments x
-) r
+FROM reassignments r
 LEFT JOIN templates t ON t.template_ref = r.template_ref
 LEFT JOIN synchronizers so ON so.synchronizer_ref = r.source_ref
 LEFT JOIN synchronizers ta ON ta.synchronizer_ref = r.target_ref
 LEFT JOIN party_lists wi ON wi.party_list_ref = r.witness_parties_ref
-WHERE btint8cmp(r.shown_at, (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')) <> 1;
+WHERE btint8cmp(r.ledger_offset, (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')) <> 1;
 
 CREATE VIEW ledger.topology_events AS
 SELECT e.ledger_offset, e.node_id, e.kind, e.party_id, e.participant_id, e.permission,
@@ -232,8 +200,4 @@ SELECT e.ledger_offset, e.node_id, e.kind, e.raw,
        s.synchronizer_id, e.record_time
 FROM unknown_elements e
 LEFT JOIN synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
-WHERE btint8cmp(e.ledger_offset, (SELECT ledger.latest_offset())) <> 1
-UNION ALL
-SELECT e.ledger_offset, NULL, e.kind, e.raw, NULL, NULL, NULL
-FROM carried_unknown_elements e
 WHERE btint8cmp(e.ledger_offset, (SELECT ledger.latest_offset())) <> 1;

@@ -42,19 +42,18 @@ END;
 COMMENT ON FUNCTION lookup_events(bigint) IS 'The events up to an offset whose contract should have a creation before them.';
 
 -- "+ 0" has PostgreSQL find a contract's creation by its id: by a range of offsets as well, which it prefers where nothing was analyzed yet, it would
--- read the index of all offsets for each event. Without it where the range begins, what pruning drops is not read.
-CREATE FUNCTION missing_lookups(from_exclusive bigint, to_inclusive bigint, created_after bigint DEFAULT -1) RETURNS TABLE (contract_id text, ledger_offset bigint, node_id integer)
+-- read the index of all offsets for each event.
+CREATE FUNCTION missing_lookups(from_exclusive bigint, to_inclusive bigint) RETURNS TABLE (contract_id text, ledger_offset bigint, node_id integer)
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
 SELECT DISTINCT ON (k.contract_id COLLATE "C") k.contract_id, k.ledger_offset, k.node_id
 FROM lookup_events(to_inclusive) k
 WHERE k.ledger_offset > from_exclusive
-  AND NOT EXISTS (SELECT FROM created c WHERE c.contract_id = k.contract_id AND c.ledger_offset + 0 <= to_inclusive AND c.ledger_offset > created_after)
-  AND NOT EXISTS (SELECT FROM carried_created c WHERE c.contract_id = k.contract_id)
+  AND NOT EXISTS (SELECT FROM created c WHERE c.contract_id = k.contract_id AND c.ledger_offset + 0 <= to_inclusive)
   AND NOT EXISTS (SELECT FROM lookups l WHERE l.contract_id = k.contract_id)
 ORDER BY k.contract_id COLLATE "C", k.ledger_offset, k.node_id;
 END;
-COMMENT ON FUNCTION missing_lookups(bigint, bigint, bigint) IS 'For each contract without a creation that is stored after an offset (all are, after -1) or carried, and without a row in lookups, its first event in a range.';
+COMMENT ON FUNCTION missing_lookups(bigint, bigint) IS 'For each contract without a creation that is stored, and without a row in lookups, its first event in a range.';
 
 -- A look-up is right if the event at its offset and node id is of its contract. Else it moves to the first event of its contract. If there
 -- is none, it takes the contract of the event there, if that has no look-up. Else it is removed. An answer that contradicts itself is
@@ -309,16 +308,13 @@ FROM (
         PARTITION BY e.contract_id COLLATE "C", e.synchronizer_ref ORDER BY e.ledger_offset, e.node_id, e.kind
     ) AS ended
     FROM (
-        SELECT c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.ledger_offset, c.node_id, 0 AS kind, c.template_ref,
-            c.reassignment_counter, true AS activates
-        FROM carried_created c
-        WHERE c.reassignment_counter IS NOT NULL
-        UNION ALL
-        SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.ledger_offset, c.node_id, 1, c.template_ref, coalesce(r.reassignment_counter, 0), true
+        SELECT c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.ledger_offset, c.node_id, 1 AS kind, c.template_ref,
+            coalesce(c.reassignment_counter, r.reassignment_counter, 0) AS reassignment_counter, true AS activates
         FROM created c
         LEFT JOIN reassignments r
             ON c.origin = 'assignment' AND r.kind = 'assigned' AND r.ledger_offset = c.ledger_offset AND r.node_id = c.node_id
-        WHERE c.ledger_offset > from_exclusive AND c.ledger_offset <= to_inclusive AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE)
+        WHERE c.ledger_offset <= to_inclusive AND (c.reassignment_counter IS NOT NULL
+            OR c.origin <> 'snapshot' AND c.ledger_offset > from_exclusive AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE))
         UNION ALL
         SELECT a.contract_id, coalesce(a.synchronizer_ref, 0), a.ledger_offset, a.node_id, 2, NULL, NULL, false
         FROM archived a
@@ -339,4 +335,4 @@ FROM (
 ) t
 WHERE t.activates AND (t.ended IS NULL OR t.ended > ended_after);
 END;
-COMMENT ON FUNCTION activations(bigint, bigint, bigint) IS 'Each activation of a contract on a synchronizer (0: not served) by a carried row or by an event of a range, and the offset at which it ended (deactivated_offset; NULL: it is active). Without those that ended up to ended_after. active_contracts and lifetimes must equal this.';
+COMMENT ON FUNCTION activations(bigint, bigint, bigint) IS 'Each activation of a contract on a synchronizer (0: not served) by an entry of the snapshot or by an event of a range, and the offset at which it ended (deactivated_offset; NULL: it is active). Without those that ended up to ended_after. active_contracts and lifetimes must equal this.';

@@ -328,14 +328,6 @@ FROM (
     UNION ALL
     SELECT 'updates', e.ledger_offset, e.node_id, NULL, e.ordinal, '', e.exact FROM unknown_elements e WHERE e.exact IS NOT NULL
     UNION ALL
-    SELECT 'updates', e.ledger_offset, e.node_id, NULL, NULL, '', e.exact FROM carried_created e WHERE e.exact IS NOT NULL
-    UNION ALL
-    SELECT 'updates', e.ledger_offset, e.node_id, e.interface_id, e.ordinal, '', e.exact FROM carried_interface_views e WHERE e.exact IS NOT NULL
-    UNION ALL
-    SELECT 'updates', e.ledger_offset, e.node_id, NULL, NULL, '', e.exact FROM carried_reassignments e WHERE e.exact IS NOT NULL
-    UNION ALL
-    SELECT 'updates', e.ledger_offset, NULL, NULL, e.ordinal, '', e.exact FROM carried_unknown_elements e WHERE e.exact IS NOT NULL
-    UNION ALL
     SELECT 'updates', e.ledger_offset, NULL, NULL, NULL, ' ' || s.synchronizer_id, e.exact
     FROM offset_checkpoints e JOIN synchronizers s ON s.synchronizer_ref = e.synchronizer_ref WHERE e.exact IS NOT NULL
     UNION ALL

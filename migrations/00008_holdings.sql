@@ -21,8 +21,10 @@ JOIN created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id
 WHERE v.ledger_offset > from_exclusive AND v.ledger_offset <= to_inclusive AND c.ledger_offset > from_exclusive AND c.ledger_offset <= to_inclusive
 UNION
 SELECT c.template_ref, v.interface_id
-FROM carried_interface_views v
-JOIN carried_created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id;
+FROM interface_views v
+JOIN created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id
+CROSS JOIN (SELECT f.history_floor FROM floors f WHERE f.stream = 'updates') f
+WHERE v.ledger_offset <= f.history_floor AND c.ledger_offset <= f.history_floor;
 END;
 COMMENT ON FUNCTION shown_interfaces(bigint, bigint) IS 'The interfaces of which contracts of each template had views in a range of offsets and in the shown snapshot. template_interfaces must hold at least these.';
 
@@ -44,22 +46,12 @@ COMMENT ON VIEW interface_names IS 'The interfaces that have views, with the par
 CREATE VIEW ledger.interface_views AS
 SELECT v.ledger_offset, v.node_id, v.contract_id, v.interface_id, n.package_name, n.module_name, n.entity_name, v.view_value,
        v.status_code, v.status_message, v.status_details, v.implementation_package_id, v.ordinal,
-       (SELECT u.update_id FROM updates u WHERE u.ledger_offset = v.update_offset) AS update_id, s.synchronizer_id,
+       (SELECT u.update_id FROM updates u WHERE u.ledger_offset = v.ledger_offset AND v.node_id < 1073741824) AS update_id, s.synchronizer_id,
        v.record_time, v.extra
-FROM (
-    SELECT x.ledger_offset, x.node_id, x.ordinal, x.contract_id, x.interface_id, x.synchronizer_ref, x.record_time,
-           x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra,
-           x.ledger_offset AS update_offset, x.ledger_offset AS shown_at
-    FROM interface_views x
-    UNION ALL
-    SELECT x.ledger_offset, x.node_id, x.ordinal, x.contract_id, x.interface_id, x.synchronizer_ref, NULL::timestamptz,
-           x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra,
-           NULL::bigint, x.ledger_offset
-    FROM carried_interface_views x
-) v
+FROM interface_views v
 LEFT JOIN interface_names n ON n.interface_id = v.interface_id
 LEFT JOIN synchronizers s ON s.synchronizer_ref = v.synchronizer_ref
-WHERE btint8cmp(v.shown_at, (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')) <> 1;
+WHERE btint8cmp(v.ledger_offset, (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')) <> 1;
 
 COMMENT ON VIEW ledger.interface_views IS 'One row per interface view of a creation event: the contract as seen through an interface that --interfaces asked for. It belongs to the row of ledger.created_events with the same (ledger_offset, node_id).';
 COMMENT ON COLUMN ledger.interface_views.ledger_offset IS 'Offset of the creation event. Indexed.';
@@ -190,13 +182,7 @@ SELECT c.ledger_offset, c.node_id, c.template_ref, c.created_at, h.owner, h.inst
             THEN ARRAY(SELECT text_of(x.holder) FROM jsonb_array_elements(h.lock -> 'holders') x (holder)) END AS lock_holders,
        h.created_round, h.holding_fee_rate, h.source, g.admin_signed, h.unread_amount,
        position_of(h.owner, h.instrument, h.instrument_admin, g.admin_signed) AS position_id
-FROM (
-    SELECT x.ledger_offset, x.node_id, x.template_ref, x.created_at, x.payload, x.signatories_ref
-    FROM created x
-    UNION ALL
-    SELECT x.ledger_offset, x.node_id, x.template_ref, x.created_at, x.payload, x.signatories_ref
-    FROM carried_created x
-) c
+FROM created c
 LEFT JOIN amulet_templates m ON m.template_ref = c.template_ref
 CROSS JOIN LATERAL (
     SELECT k.is_amulet, k.amulet,
@@ -212,13 +198,7 @@ LEFT JOIN LATERAL (
     FROM (
         SELECT x.ordinal, x.interface_id, x.view_value, decimal_of(x.view_value ->> 'amount') AS amount,
                text_of(CASE holding_version(x.interface_id) WHEN 1 THEN x.view_value ELSE x.view_value -> 'account' END -> 'owner') AS owner
-        FROM (
-            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code
-            FROM interface_views f
-            UNION ALL
-            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code
-            FROM carried_interface_views f
-        ) x
+        FROM interface_views x
         WHERE NOT p.readable AND x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id
           AND holding_version(x.interface_id) IS NOT NULL AND coalesce(x.status_code, 0) = 0 AND x.view_value IS NOT NULL
     ) i
@@ -262,14 +242,9 @@ SELECT e.ledger_offset, e.node_id, e.kind, e.contract_id, e.synchronizer_ref, e.
     (h.locked IS NOT NULL)::boolean AS lock_known, (h.locked IS TRUE)::boolean AS locked, h.locked_until::timestamptz AS locked_until, e.stakeholders_ref
 FROM (
     SELECT c.ledger_offset, c.node_id, 1 AS kind, c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.template_ref,
-        c.origin = 'assignment' AS flag, c.stakeholders_ref, NULL::bigint AS counter
+        c.origin = 'assignment' AS flag, c.stakeholders_ref, c.reassignment_counter AS counter
     FROM created c
-    WHERE c.origin = 'assignment' OR c.acs_delta IS NOT FALSE
-    UNION ALL
-    SELECT c.ledger_offset, c.node_id, 1, c.contract_id, coalesce(c.synchronizer_ref, 0), c.template_ref, false, c.stakeholders_ref,
-        c.reassignment_counter
-    FROM carried_created c
-    WHERE c.served_offset IS NOT NULL
+    WHERE c.served_offset IS NOT NULL OR c.origin <> 'snapshot' AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE)
     UNION ALL
     SELECT a.ledger_offset, a.node_id, 2, a.contract_id, coalesce(a.synchronizer_ref, 0), 0, true, NULL, NULL
     FROM archived a
@@ -281,7 +256,7 @@ FROM (
     UNION ALL
     SELECT r.ledger_offset, r.node_id, 5, r.contract_id, r.source_ref, 0, false, NULL, NULL
     FROM reassignments r
-    WHERE r.kind = 'unassigned'
+    WHERE r.kind = 'unassigned' AND r.created_offset IS NULL
     UNION ALL
     SELECT d.ledger_offset, d.node_id, 6, d.contract_id, d.synchronizer_ref, 0, false, NULL, NULL
     FROM departures d
@@ -307,8 +282,7 @@ LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
 SELECT t.contract_id, t.synchronizer_ref, t.template_ref, t.activated_offset, t.activated_node_id, t.reassignment_counter, t.deactivated_offset,
        e.position_id, e.amount, e.locked, e.locked_until,
-       coalesce((SELECT c.stakeholders_ref FROM created c WHERE c.ledger_offset = t.activated_offset AND c.node_id = t.activated_node_id),
-                (SELECT c.stakeholders_ref FROM carried_created c WHERE c.ledger_offset = t.activated_offset AND c.node_id = t.activated_node_id))
+       (SELECT c.stakeholders_ref FROM created c WHERE c.ledger_offset = t.activated_offset AND c.node_id = t.activated_node_id)
 FROM activations(from_exclusive, to_inclusive, ended_after) t
 LEFT JOIN LATERAL (
     SELECT h.position_id, h.amount, h.locked, h.locked_until

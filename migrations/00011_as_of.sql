@@ -75,15 +75,7 @@ SELECT c.contract_id, t.template_id, t.package_id, t.package_name, t.module_name
        ARRAY(SELECT s.synchronizer_id FROM active_contracts a JOIN synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
              WHERE a.contract_id = c.contract_id AND btint8cmp(a.activated_offset, (SELECT ledger.latest_offset())) <> 1
              ORDER BY a.activated_offset, a.activated_node_id) AS synchronizer_ids
-FROM (
-    SELECT x.contract_id, x.template_ref, x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.created_at, x.origin,
-           x.ledger_offset, x.node_id
-    FROM created x
-    UNION ALL
-    SELECT x.contract_id, x.template_ref, x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.created_at, 'snapshot',
-           x.ledger_offset, x.node_id
-    FROM carried_created x
-) c
+FROM created c
 LEFT JOIN templates t ON t.template_ref = c.template_ref
 WHERE btint8cmp(c.ledger_offset, (SELECT ledger.latest_offset())) <> 1
   AND (c.origin = 'transaction' OR NOT EXISTS (
@@ -128,11 +120,6 @@ FROM (
            NULL::jsonb AS result, NULL::integer AS acting_parties_ref, c.witness_parties_ref, c.acs_delta, c.ledger_offset AS shown_at
     FROM created c
     UNION ALL
-    SELECT c.ledger_offset, c.node_id, 'created', c.contract_id, c.template_ref, c.synchronizer_ref, NULL, NULL, NULL, NULL, c.payload, NULL, NULL,
-           c.witness_parties_ref, c.acs_delta,
-           c.ledger_offset
-    FROM carried_created c
-    UNION ALL
     SELECT e.ledger_offset, e.node_id, 'exercised', e.contract_id, e.template_ref, e.synchronizer_ref, e.record_time, e.interface_id, e.choice,
            e.consuming, e.choice_argument, e.exercise_result, e.acting_parties_ref, e.witness_parties_ref, e.acs_delta, e.ledger_offset
     FROM exercised e
@@ -144,11 +131,6 @@ FROM (
     SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, r.template_ref, r.synchronizer_ref, r.record_time, NULL, NULL, NULL, NULL, NULL, NULL,
            r.witness_parties_ref, NULL, CASE r.kind WHEN 'unassigned' THEN r.ledger_offset END
     FROM reassignments r
-    UNION ALL
-    SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, r.template_ref, r.synchronizer_ref, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-           r.witness_parties_ref, NULL,
-           CASE WHEN r.kind = 'unassigned' THEN r.ledger_offset END
-    FROM carried_reassignments r
 ) x
 LEFT JOIN templates t ON t.template_ref = x.template_ref
 WHERE btint8cmp(x.shown_at, (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')) <> 1;

@@ -112,11 +112,7 @@ COMMENT ON TABLE position_stakeholders IS 'The stakeholders of contracts that ar
 CREATE VIEW held_stakeholders AS
 SELECT DISTINCT h.position_id, c.stakeholders_ref
 FROM holding_events h
-JOIN (
-    SELECT x.ledger_offset, x.node_id, x.stakeholders_ref FROM created x
-    UNION ALL
-    SELECT x.ledger_offset, x.node_id, x.stakeholders_ref FROM carried_created x
-) c ON c.ledger_offset = h.ledger_offset AND c.node_id = h.node_id
+JOIN created c ON c.ledger_offset = h.ledger_offset AND c.node_id = h.node_id
 WHERE c.stakeholders_ref IS NOT NULL AND h.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k));
 COMMENT ON VIEW held_stakeholders IS 'The stakeholders of all holdings that are stored. position_stakeholders must hold at least these.';
 

@@ -43,11 +43,7 @@ FROM creations c
 CROSS JOIN LATERAL (
     SELECT coalesce((
         SELECT x.view_value
-        FROM (
-            SELECT f.ledger_offset, f.node_id, f.interface_id, f.view_value, f.status_code FROM interface_views f
-            UNION ALL
-            SELECT f.ledger_offset, f.node_id, f.interface_id, f.view_value, f.status_code FROM carried_interface_views f
-        ) x
+        FROM interface_views x
         WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id AND coalesce(x.status_code, 0) = 0
           AND (x.interface_id LIKE '%:Splice.Api.Token.TransferInstructionV1:TransferInstruction'
                OR x.interface_id LIKE '%:Splice.Api.Token.TransferInstructionV2:TransferInstruction')
@@ -123,13 +119,12 @@ CREATE FUNCTION active_before(contract_id text, ledger_offset bigint, node_id in
 RETURN (
     SELECT CASE WHEN bool_or(x.ends) THEN NULL ELSE coalesce(sum(x.by), 0) END
     FROM (
-        SELECT c.ledger_offset, c.node_id, 1 AS by, false AS ends FROM carried_created c
-        WHERE c.contract_id = active_before.contract_id AND c.reassignment_counter IS NOT NULL
+        SELECT c.ledger_offset, c.node_id, 1 AS by, false AS ends FROM created c
+        WHERE c.contract_id = active_before.contract_id
+          AND (c.reassignment_counter IS NOT NULL OR c.origin <> 'snapshot' AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE))
         UNION ALL
-        SELECT c.ledger_offset, c.node_id, 1, false FROM created c
-        WHERE c.contract_id = active_before.contract_id AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE)
-        UNION ALL
-        SELECT r.ledger_offset, r.node_id, -1, false FROM reassignments r WHERE r.contract_id = active_before.contract_id AND r.kind = 'unassigned'
+        SELECT r.ledger_offset, r.node_id, -1, false FROM reassignments r
+        WHERE r.contract_id = active_before.contract_id AND r.kind = 'unassigned' AND r.created_offset IS NULL
         UNION ALL
         SELECT a.ledger_offset, a.node_id, 0, true FROM archivals a WHERE a.contract_id = active_before.contract_id
     ) x
@@ -156,7 +151,7 @@ FROM (
     CROSS JOIN LATERAL (
         SELECT c.ledger_offset, c.node_id FROM holding_creations c WHERE c.contract_id = r.contract_id ORDER BY c.ledger_offset + 0, c.node_id LIMIT 1
     ) o
-    WHERE active_before(r.contract_id, r.ledger_offset, r.node_id) = CASE r.kind WHEN 'assigned' THEN 0 ELSE 1 END
+    WHERE r.created_offset IS NULL AND active_before(r.contract_id, r.ledger_offset, r.node_id) = CASE r.kind WHEN 'assigned' THEN 0 ELSE 1 END
 ) x
 CROSS JOIN LATERAL (
     SELECT e.owner, e.instrument, e.instrument_admin, e.admin_signed, e.amount, e.locked
@@ -485,12 +480,8 @@ FROM (
     ) d ON true
     LEFT JOIN LATERAL (
         SELECT x.kind
-        FROM (
-            SELECT r.ledger_offset, r.reassignment_counter, r.kind FROM reassignments r WHERE r.contract_id = c.contract_id
-            UNION ALL
-            SELECT r.ledger_offset, r.reassignment_counter, r.kind FROM carried_reassignments r WHERE r.contract_id = c.contract_id
-        ) x
-        WHERE n.ledger_offset IS NULL AND btint8cmp(x.ledger_offset, (SELECT ledger.latest_offset())) <> 1
+        FROM reassignments x
+        WHERE x.contract_id = c.contract_id AND n.ledger_offset IS NULL AND btint8cmp(x.ledger_offset, (SELECT ledger.latest_offset())) <> 1
         -- An arrival can have a lower offset than the departure before it; both have the counter of their reassignment.
         ORDER BY x.reassignment_counter DESC, (x.kind = 'unassigned') LIMIT 1
     ) m ON true

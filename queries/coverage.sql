@@ -41,7 +41,8 @@ WHERE s.scope = coalesce((SELECT f.changed_to FROM floors f WHERE f.stream = @st
 -- name: AnythingHeld :one
 -- Whether there are rows or state of the updates, and of the transaction history.
 SELECT (EXISTS (SELECT FROM checkpoints c WHERE c.stream = 'updates') OR EXISTS (SELECT FROM coverage)
-    OR EXISTS (SELECT FROM floors) OR EXISTS (SELECT FROM updates) OR EXISTS (SELECT FROM created)
+    OR EXISTS (SELECT FROM floors) OR EXISTS (SELECT FROM updates)
+    OR EXISTS (SELECT FROM created) AND NOT EXISTS (SELECT FROM snapshots s WHERE s.finished_at IS NULL)
     OR EXISTS (SELECT FROM snapshots s WHERE s.finished_at IS NOT NULL))::boolean AS updates,
     (EXISTS (SELECT FROM checkpoints c WHERE c.stream = 'transactions') OR EXISTS (SELECT FROM transactions)
     OR EXISTS (SELECT FROM transactions_position p WHERE p.revision > 0))::boolean AS history;

@@ -6,8 +6,7 @@ SELECT contract_id FROM lookups WHERE status = 'wanted' ORDER BY ledger_offset, 
 -- one up by index.
 SELECT w.contract_id::text AS contract_id
 FROM (SELECT unnest(@contract_ids::text[]) AS contract_id) w
-WHERE EXISTS (SELECT FROM created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT watermark()))
-   OR EXISTS (SELECT FROM carried_created c WHERE c.contract_id = w.contract_id);
+WHERE EXISTS (SELECT FROM created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT watermark()));
 
 -- name: LookupsWant :exec
 -- Adds look-ups for the events of a range whose contract has neither a stored creation nor a look-up. After a reset those are missing of

@@ -22,7 +22,7 @@ SELECT coalesce((
 -- The amulets that the updates from one offset up to another create, with their payloads, and archive.
 SELECT c.ledger_offset, c.node_id, c.contract_id, true AS created, c.payload
 FROM created c
-WHERE c.ledger_offset >= @first_offset AND c.ledger_offset <= @last_offset AND c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
+WHERE c.ledger_offset >= @first_offset AND c.ledger_offset <= @last_offset AND c.origin <> 'snapshot' AND c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
 UNION ALL
 SELECT e.ledger_offset, e.node_id, e.contract_id, false, NULL
 FROM exercised e

@@ -47,22 +47,23 @@ SELECT EXISTS (
 );
 
 -- name: PruneSnapshot :exec
--- Puts a snapshot at the floor in the place of the one that was carried. An entry is what is active, or an incomplete reassignment. Its
--- scope is that of the coverage, which is still there.
+-- Puts a snapshot at the floor in the place of the one before. Its scope is that of the coverage, which is still there.
 WITH before AS (
     DELETE FROM snapshots
 )
 INSERT INTO snapshots (snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, pruned, mixed)
 SELECT @floor::bigint,
     (SELECT v.scope FROM coverage v WHERE v.stream = 'updates' AND v.from_exclusive <= @floor AND v.to_inclusive > @floor), '', '',
-    (SELECT count(*) FROM carried_created c WHERE c.reassignment_counter IS NOT NULL AND c.snapshot_offset = @floor) + (SELECT count(*) FROM carried_reassignments)
-        + (SELECT count(*) FROM carried_unknown_elements),
-    now(), now(), true,
+    @entries::bigint, now(), now(), true,
     (SELECT nullif(count(DISTINCT w.scope) > 1 OR bool_or(w.mixed), false) FROM (
         SELECT v.scope, false AS mixed FROM coverage v WHERE v.stream = 'updates' AND v.from_exclusive <= @floor
         UNION ALL
         SELECT k.scope, coalesce(k.mixed, false) FROM snapshots k
     ) w);
+
+-- name: PruneMoveUnknown :execrows
+-- Moves the entries of a snapshot that are of unknown kinds to the floor.
+UPDATE unknown_elements SET ledger_offset = @floor WHERE ledger_offset <= @floor_before;
 
 -- name: PruneCoverage :exec
 -- Removes the coverage up to the floor, and shortens the range that contains it.

@@ -15,61 +15,61 @@ WHERE l.deactivated_offset > @at::bigint AND l.activated_offset <= @at::bigint
   AND (l.contract_id, l.synchronizer_ref) IN (SELECT q.contract_id, q.synchronizer_ref FROM asked q);
 
 -- name: SnapshotFinished :one
--- The snapshot whose carried rows are shown, with the scope in which it was read. A definition that is lost is empty.
+-- The snapshot whose entries are shown, with the scope in which it was read. A definition that is lost is empty.
 SELECT sqlc.embed(s), coalesce(d.definition::text, '')::text AS definition
 FROM snapshots s LEFT JOIN scopes d ON d.scope = s.scope
 WHERE s.finished_at IS NOT NULL
 ORDER BY s.snapshot_offset DESC LIMIT 1;
 
 -- name: CarriedCreatedOfActive :one
--- Whether a carried creation event belongs to an active contract of the snapshot.
+-- Whether a creation event belongs to an active contract of the snapshot.
 SELECT EXISTS (
-    SELECT FROM carried_created
+    SELECT FROM created
     WHERE ledger_offset = @ledger_offset AND node_id = @node_id AND reassignment_counter IS NOT NULL);
 
 -- name: CarriedEvents :many
--- The carried events at some places, with their kinds as in CarriedAt. The arrays are parallel.
+-- The events of the snapshot at some places, with their kinds as in CarriedAt. The arrays are parallel.
 WITH places AS (
     SELECT unnest(@created_offsets::bigint[]) AS ledger_offset, unnest(@created_node_ids::integer[]) AS node_id
 ), reassigned AS (
     SELECT unnest(@reassigned_offsets::bigint[]) AS ledger_offset, unnest(@reassigned_node_ids::integer[]) AS node_id
 )
 SELECT (CASE WHEN c.reassignment_counter IS NULL THEN 'created' ELSE 'active' END)::text AS kind, c.ledger_offset, c.node_id AS number
-FROM carried_created c JOIN places p ON p.ledger_offset = c.ledger_offset AND p.node_id = c.node_id
+FROM created c JOIN places p ON p.ledger_offset = c.ledger_offset AND p.node_id = c.node_id
 UNION ALL
 SELECT 'reassignment', r.ledger_offset, r.node_id
-FROM carried_reassignments r JOIN reassigned p ON p.ledger_offset = r.ledger_offset AND p.node_id = r.node_id
+FROM reassignments r JOIN reassigned p ON p.ledger_offset = r.ledger_offset AND p.node_id = r.node_id
 UNION ALL
 SELECT 'unknown', u.ledger_offset, u.ordinal
-FROM carried_unknown_elements u
+FROM unknown_elements u
 WHERE u.ledger_offset = @at AND u.ordinal >= @first_ordinal::bigint AND u.ordinal < @end_ordinal::bigint;
 
 -- name: CarriedDrop :exec
--- Removes the carried rows that CarriedAt returned. The arrays are parallel. The creation event of an active contract stays, without
+-- Removes the rows of the snapshot that CarriedAt returned. The arrays are parallel. The creation event of an active contract stays, without
 -- its counter, if an incomplete reassignment needs it.
 WITH dropped AS (
     SELECT unnest(@kinds::text[]) AS kind, unnest(@offsets::bigint[]) AS ledger_offset, unnest(@numbers::integer[]) AS number
-), reassignments AS (
-    DELETE FROM carried_reassignments r USING dropped d
+), moves AS (
+    DELETE FROM reassignments r USING dropped d
     WHERE d.kind = 'reassignment' AND d.ledger_offset = r.ledger_offset AND d.number = r.node_id
 ), unknown AS (
-    DELETE FROM carried_unknown_elements u USING dropped d
+    DELETE FROM unknown_elements u USING dropped d
     WHERE d.kind = 'unknown' AND d.ledger_offset = u.ledger_offset AND d.number = u.ordinal
 ), incomplete AS (
-    UPDATE carried_created c SET reassignment_counter = NULL FROM dropped d
+    UPDATE created c SET reassignment_counter = NULL FROM dropped d
     WHERE d.kind = 'active' AND d.ledger_offset = c.ledger_offset AND d.number = c.node_id
-      AND EXISTS (SELECT FROM carried_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id)
+      AND EXISTS (SELECT FROM reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id)
 )
-DELETE FROM carried_created c USING dropped d
+DELETE FROM created c USING dropped d
 WHERE d.kind IN ('active', 'created') AND d.ledger_offset = c.ledger_offset AND d.number = c.node_id
   AND NOT EXISTS (
-      SELECT FROM carried_reassignments r
+      SELECT FROM reassignments r
       WHERE d.kind = 'active' AND r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id);
 
 -- name: CarriedViewsDropOrphans :exec
--- Removes carried interface views whose creation event is not carried.
-DELETE FROM carried_interface_views v
-WHERE NOT EXISTS (SELECT FROM carried_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id);
+-- Removes interface views of the snapshot at an offset whose creation event is not stored.
+DELETE FROM interface_views v
+WHERE v.ledger_offset <= @at AND NOT EXISTS (SELECT FROM created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id);
 
 -- name: CoverageClose :exec
 -- Adds a range up to the watermark to the coverage, as far as no row has it, and merges the scope's rows that touch it, but not those

@@ -9,7 +9,7 @@ SELECT (max(x.node_id) + 1)::integer AS node_id
 FROM (
     SELECT 1073741823 AS node_id
     UNION ALL
-    SELECT c.node_id FROM carried_created c WHERE c.ledger_offset = @ledger_offset AND c.served_offset IS NOT NULL
+    SELECT c.node_id FROM created c WHERE c.ledger_offset = @ledger_offset
     UNION ALL
     SELECT d.node_id FROM departures d WHERE d.ledger_offset = @ledger_offset
     UNION ALL
@@ -79,7 +79,7 @@ WITH asked AS MATERIALIZED (
 )
 SELECT DISTINCT ON (k.served_offset, k.served_node_id) k.served_offset::bigint AS served_offset, k.served_node_id::integer AS served_node_id, c.ledger_offset, c.node_id
 FROM asked k
-JOIN carried_created c ON c.served_offset = k.served_offset AND c.served_node_id = k.served_node_id
+JOIN created c ON c.served_offset = k.served_offset AND c.served_node_id = k.served_node_id
 WHERE c.ledger_offset <= @at::bigint
 ORDER BY k.served_offset, k.served_node_id, c.ledger_offset DESC, c.node_id DESC;
 

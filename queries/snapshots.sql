@@ -16,8 +16,16 @@ WHERE s.snapshot_offset = @snapshot_offset AND s.finished_at IS NULL AND s.entri
 SELECT s.* FROM snapshots s
 WHERE s.finished_at IS NOT NULL AND s.snapshot_offset = (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates');
 
--- name: SnapshotDiscard :exec
-DELETE FROM snapshots WHERE finished_at IS NULL;
+-- name: SnapshotCreated :one
+-- Whether a creation event of the snapshot that is being read is stored.
+SELECT EXISTS (SELECT FROM created WHERE ledger_offset = @ledger_offset AND node_id = @node_id);
+
+-- name: SnapshotClear :exec
+-- Removes what lies in no partition of a snapshot that is not finished.
+TRUNCATE unknown_elements, active_contracts;
+
+-- name: SnapshotDiscard :many
+DELETE FROM snapshots WHERE finished_at IS NULL RETURNING snapshot_offset;
 
 -- name: TimeoutsOff :exec
 -- Removes the user's time limits for the rest of the transaction.

@@ -12,13 +12,7 @@ SELECT count(*) FROM updates u WHERE u.ledger_offset > @from_exclusive AND u.led
 
 -- name: StatusUnknownKinds :one
 -- How many elements of an unknown kind readers see.
-SELECT count(*)
-FROM (
-    SELECT e.ledger_offset FROM unknown_elements e
-    UNION ALL
-    SELECT e.ledger_offset FROM carried_unknown_elements e
-) u
-WHERE u.ledger_offset <= (SELECT watermark());
+SELECT count(*) FROM unknown_elements u WHERE u.ledger_offset <= (SELECT watermark());
 
 -- name: StatusNewestTransaction :one
 -- The latest date of the records after one seq up to another.

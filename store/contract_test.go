@@ -168,9 +168,7 @@ func TestContractRelationsAreJoinedByIndex(t *testing.T) {
 		SELECT 'c' || i, 1, 1, 1000 + i, 0, 0 FROM generate_series(1, 10000) i`)
 	d.Exec(`INSERT INTO indexer.reassignments (ledger_offset, node_id, kind, contract_id, template_ref, synchronizer_ref, reassignment_id, source_ref, target_ref, submitter, reassignment_counter)
 		SELECT 1000 + i, 2, 'unassigned', 'c' || i, 1, 1, 'r' || i, 1, 2, '', 1 FROM generate_series(1, 10000) i`)
-	d.Exec(`INSERT INTO indexer.carried_created (ledger_offset, node_id, contract_id, template_ref, synchronizer_ref, snapshot_offset, signatories_ref)
-		SELECT i / 10, 1000 + i, 'carried' || i, 1, 1, 0, 1001 FROM generate_series(1, 10000) i`)
-	d.Exec("ANALYZE indexer.created, indexer.archived, indexer.active_contracts, indexer.party_lists, indexer.templates, indexer.synchronizers, indexer.reassignments, indexer.carried_created")
+	d.Exec("ANALYZE indexer.created, indexer.archived, indexer.active_contracts, indexer.party_lists, indexer.templates, indexer.synchronizers, indexer.reassignments")
 	for _, query := range []string{
 		`SELECT a.contract_id, c.template_id, c.synchronizer_id, c.signatories, c.observers, c.witness_parties, c.payload FROM ledger.active_contracts a
 			JOIN ledger.created_events c ON c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id
@@ -182,7 +180,7 @@ func TestContractRelationsAreJoinedByIndex(t *testing.T) {
 			WHERE c.contract_id = 'c77'`,
 	} {
 		plan := d.plan(query)
-		for _, partition := range []string{"created_p0", "archived_p0", "reassignments_p0", "carried_created"} {
+		for _, partition := range []string{"created_p0", "archived_p0", "reassignments_p0"} {
 			require.NotContains(t, plan, "Seq Scan on "+partition, query)
 		}
 	}

@@ -36,7 +36,7 @@ func TestEveryFactIsExported(t *testing.T) {
 		}
 	}
 	slices.Sort(of)
-	want := append(tables.Names(tables.In(tables.Facts, tables.Snapshot)), "lifetimes")
+	want := append(tables.Names(tables.In(tables.Facts)), "lifetimes")
 	slices.Sort(want)
 	require.Equal(t, want, slices.Compact(of))
 }

@@ -40,9 +40,9 @@ type FieldIndex struct {
 	Subjects []FieldSubject `json:"for"`          // those that it was created for
 
 	Name       string `json:"-"` // of the index on the partitioned table; those on partitions have their own names
-	Bytes      int64  `json:"-"` // size for all partitions and carried rows
+	Bytes      int64  `json:"-"` // size for all partitions
 	Partitions int    `json:"-"` // number of partitions that have it
-	Unfinished int    `json:"-"` // number of partitions (and 1 for carried rows) that don't have it yet, or not completely
+	Unfinished int    `json:"-"` // number of partitions that don't have it yet, or not completely
 }
 
 // IndexOf is what an index is of that is neither of a field, nor of lifetimes by template or exercises by choice.
@@ -62,22 +62,21 @@ type FieldIndexWanted struct {
 	Anyway     bool // also index texts of which many are the same
 }
 
-// fieldTables are the tables of the fields of templates, interfaces or choices. That of carried rows has no partitions;
-// exercises and lifetimes have none.
-type fieldTables struct{ facts, carried, column string }
+// fieldTable is the table of the fields of a template, an interface or a choice, and the column that has them.
+type fieldTable struct{ name, column string }
 
-func (s FieldSubject) tables(path string, of IndexOf) fieldTables {
+func (s FieldSubject) table(path string, of IndexOf) fieldTable {
 	switch {
 	case of == OfKeys:
-		return fieldTables{facts: "created", carried: "carried_created"}
+		return fieldTable{name: "created"}
 	case s.Choice != "":
-		return fieldTables{facts: "exercised", column: "choice_argument"}
+		return fieldTable{"exercised", "choice_argument"}
 	case path == "":
-		return fieldTables{facts: "lifetimes"}
+		return fieldTable{name: "lifetimes"}
 	case s.Interface:
-		return fieldTables{"interface_views", "carried_interface_views", "view_value"}
+		return fieldTable{"interface_views", "view_value"}
 	}
-	return fieldTables{"created", "carried_created", "payload"}
+	return fieldTable{"created", "payload"}
 }
 
 const (
@@ -132,7 +131,7 @@ func (s *Store) DropFieldIndex(ctx context.Context, name string, of FieldSubject
 			return w.describe(ctx, w.conn, index)
 		}
 		dropped = true
-		return w.drop(ctx, of.tables(index.Path, index.Of), index)
+		return w.drop(ctx, of.table(index.Path, index.Of), index)
 	})
 	if err != nil {
 		err = fmt.Errorf("drop index %s: %w", name, err)
@@ -187,17 +186,17 @@ func notTheirOwner(err error) error {
 }
 
 func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (FieldIndex, bool, error) {
-	at := wanted.Subject.tables(wanted.Path, wanted.Of)
+	at := wanted.Subject.table(wanted.Path, wanted.Of)
 	var expression, definition string
 	if wanted.Path == "" {
-		definition = wholeDefinitions[cmp.Or(string(wanted.Of), at.facts)]
+		definition = wholeDefinitions[cmp.Or(string(wanted.Of), at.name)]
 		expression = definition
 	} else {
 		expression = wanted.Expression(at.column)
 		definition = fieldDefinition(wanted.Type, expression)
 	}
-	hash := fieldHash(at.facts, expression)
-	name := fieldIndexName(at.facts, cmp.Or(wanted.Path, string(wanted.Of), "all"), hash)
+	hash := fieldHash(at.name, expression)
+	name := fieldIndexName(at.name, cmp.Or(wanted.Path, string(wanted.Of), "all"), hash)
 	index, exists, err := fieldIndex(ctx, w.conn, name)
 	if err != nil {
 		return FieldIndex{}, false, err
@@ -207,7 +206,7 @@ func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (F
 	}
 	changed := false
 	if !exists && wanted.Type == "text" && !wanted.Anyway {
-		if err := w.refuseSameValues(ctx, at.facts, expression); err != nil {
+		if err := w.refuseSameValues(ctx, at.name, expression); err != nil {
 			return FieldIndex{}, false, err
 		}
 	}
@@ -217,7 +216,7 @@ func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (F
 		err := patiently(ctx, lockPatience, func() error {
 			return pgx.BeginFunc(ctx, w.conn, func(tx pgx.Tx) error {
 				if !exists {
-					if _, err := tx.Exec(ctx, "CREATE INDEX "+quotedName(name)+" ON ONLY "+at.facts+" "+definition); err != nil {
+					if _, err := tx.Exec(ctx, "CREATE INDEX "+quotedName(name)+" ON ONLY "+at.name+" "+definition); err != nil {
 						return err
 					}
 				}
@@ -236,20 +235,16 @@ func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (F
 	return index, changed || built, err
 }
 
-// finish builds the missing parts, for carried rows and for partitions. PostgreSQL creates those of new partitions.
-func (w *fieldIndexWork) finish(ctx context.Context, at fieldTables, name, hash,
+// finish builds the missing parts, one for each partition. PostgreSQL creates those of new partitions.
+func (w *fieldIndexWork) finish(ctx context.Context, at fieldTable, name, hash,
 	definition string) (built bool, err error) {
-	if at.carried != "" {
-		if built, err = w.build(ctx, at.carried, fieldPartName(at.carried, hash), definition); err != nil {
-			return built, err
-		}
-	}
 	for {
 		partitions, err := pg.Column[string](ctx, w.conn,
 			`SELECT p.relname::text FROM pg_inherits h JOIN pg_class p ON p.oid = h.inhrelid
 			WHERE h.inhparent = to_regclass($1) AND NOT EXISTS (
-				SELECT FROM pg_index i JOIN pg_inherits x ON x.inhrelid = i.indexrelid WHERE i.indrelid = p.oid AND x.inhparent = to_regclass($2))
-			ORDER BY length(p.relname), p.relname`, at.facts, quotedName(name))
+				SELECT FROM pg_index i JOIN pg_inherits x ON x.inhrelid = i.indexrelid
+				WHERE i.indrelid = p.oid AND x.inhparent = to_regclass($2))
+			ORDER BY length(p.relname), p.relname`, at.name, quotedName(name))
 		if err != nil {
 			return built, fmt.Errorf("look for partitions without the index: %w", err)
 		}
@@ -330,12 +325,13 @@ func (w *fieldIndexWork) withoutLockTimeout(ctx context.Context, statement strin
 
 // drop drops the index, which has the description, after the parts that are not attached, so that an interrupted drop
 // can be repeated.
-func (w *fieldIndexWork) drop(ctx context.Context, at fieldTables, index FieldIndex) error {
+func (w *fieldIndexWork) drop(ctx context.Context, at fieldTable, index FieldIndex) error {
 	hash := index.Name[strings.LastIndex(index.Name, "_")+1:]
 	loose, err := pg.Column[string](ctx, w.conn,
 		`SELECT c.relname::text FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid JOIN pg_class t ON t.oid = i.indrelid
 		WHERE c.relkind = 'i' AND NOT c.relispartition AND c.relname = t.relname || $1
-		AND (i.indrelid = to_regclass(nullif($2, '')) OR i.indrelid IN (SELECT h.inhrelid FROM pg_inherits h WHERE h.inhparent = to_regclass($3)))`, fieldPartName("", hash), at.carried, at.facts)
+		AND i.indrelid IN (SELECT h.inhrelid FROM pg_inherits h WHERE h.inhparent = to_regclass($2))`,
+		fieldPartName("", hash), at.name)
 	if err != nil {
 		return fmt.Errorf("look for its parts: %w", err)
 	}
@@ -354,7 +350,8 @@ func (w *fieldIndexWork) drop(ctx context.Context, at fieldTables, index FieldIn
 func (w *fieldIndexWork) refuseSameValues(ctx context.Context, table, expression string) error {
 	var values, same int64
 	err := w.conn.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(sum(y.rows), 0)::bigint, coalesce(max(y.rows), 0) FROM (
-		SELECT count(*) AS rows FROM (SELECT sha256(convert_to(%[1]s, 'UTF8')) AS value FROM %[2]s WHERE %[1]s IS NOT NULL ORDER BY ledger_offset DESC LIMIT %[3]d) x
+		SELECT count(*) AS rows FROM (SELECT sha256(convert_to(%[1]s, 'UTF8')) AS value FROM %[2]s
+			WHERE %[1]s IS NOT NULL ORDER BY ledger_offset DESC LIMIT %[3]d) x
 		GROUP BY x.value) y`, expression, table, sameSample)).Scan(&values, &same)
 	if err != nil {
 		return fmt.Errorf("look at its last values: %w", err)
@@ -420,7 +417,7 @@ func fieldIndexName(table, path, hash string) string {
 	return name[:min(len(name), 63-len(end))] + end
 }
 
-// fieldPartName returns the name of the index of a partition, or of carried rows.
+// fieldPartName returns the name of the index of a partition.
 func fieldPartName(table, hash string) string { return table + "_field_" + hash }
 
 func quotedName(name string) string { return pgx.Identifier{name}.Sanitize() }
@@ -438,22 +435,22 @@ func fieldIndex(ctx context.Context, db pg.Queryer, name string) (index FieldInd
 func fieldIndexes(ctx context.Context, db pg.Queryer) (list []FieldIndex, err error) {
 	var index FieldIndex
 	var text string
+	into := []any{&index.Name, &text, &index.Bytes, &index.Partitions, &index.Unfinished}
 	err = pg.Each(ctx, db, `
 		SELECT c.relname::text, substr(d.description, length($1) + 1),
-		       (SELECT coalesce(sum(pg_relation_size(p.relid)), 0)::bigint FROM pg_partition_tree(c.oid) p WHERE p.isleaf AND p.relid <> c.oid)
-		           + coalesce(pg_relation_size(carried.oid), 0),
-		       parts.built,
-		       (SELECT count(*) FROM pg_inherits h WHERE h.inhparent = t.oid)::integer - parts.built
-		           + CASE WHEN carried.indisvalid OR t.relname IN ('exercised', 'lifetimes') THEN 0 ELSE 1 END
+		       (SELECT coalesce(sum(pg_relation_size(p.relid)), 0)::bigint FROM pg_partition_tree(c.oid) p
+		        WHERE p.isleaf AND p.relid <> c.oid),
+		       parts.built, (SELECT count(*) FROM pg_inherits h WHERE h.inhparent = t.oid)::integer - parts.built
 		FROM pg_class c
 		JOIN pg_index i ON i.indexrelid = c.oid
 		JOIN pg_class t ON t.oid = i.indrelid
-		JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = 0 AND starts_with(d.description, $1)
+		JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = 0
+			AND starts_with(d.description, $1)
 		CROSS JOIN LATERAL (SELECT count(*)::integer AS built FROM pg_inherits h WHERE h.inhparent = c.oid) parts
-		LEFT JOIN LATERAL (SELECT x.oid, k.indisvalid FROM pg_class x JOIN pg_index k ON k.indexrelid = x.oid
-			WHERE x.relnamespace = c.relnamespace AND x.relname = 'carried_' || t.relname || '_field_' || right(c.relname, 12)) carried ON true
-		WHERE c.relkind = 'I' AND t.oid IN (to_regclass('created'), to_regclass('interface_views'), to_regclass('exercised'), to_regclass('lifetimes'))
-		ORDER BY 1`, []any{fieldComment}, []any{&index.Name, &text, &index.Bytes, &index.Partitions, &index.Unfinished}, func() error {
+		WHERE c.relkind = 'I'
+			AND t.oid IN (to_regclass('created'), to_regclass('interface_views'), to_regclass('exercised'),
+				to_regclass('lifetimes'))
+		ORDER BY 1`, []any{fieldComment}, into, func() error {
 		described := index
 		if err := json.Unmarshal([]byte(text), &described); err != nil {
 			return fmt.Errorf("the comment of index %s: %w", index.Name, err)

@@ -156,7 +156,7 @@ func TestPQSUsesIndexesOfFields(t *testing.T) {
 	_, _, err := d.store().CreateFieldIndex(t.Context(), ownerIndex())
 	require.NoError(t, err)
 	d.Exec("SET enable_seqscan = off")
-	require.Regexp(t, `Index Scan (using|on) created_p0_field_`, d.plan("SELECT contract_id FROM creates('Main:Asset') WHERE payload->'wallet'->>'owner' = 'alice'"))
+	require.Regexp(t, `Index Scan (using|on) created_p\d+_field_`, d.plan("SELECT contract_id FROM creates('Main:Asset') WHERE payload->'wallet'->>'owner' = 'alice'"))
 }
 
 // What a session is told bounds every function and view, until it is told otherwise, or rolls back.
@@ -316,7 +316,7 @@ func TestPQSActiveUsesIndexes(t *testing.T) {
 	require.Contains(t, plan, "active_contracts_template")
 	require.Regexp(t, `lifetimes\w*_pkey`, plan)
 	require.NotRegexp(t, `created\w*_pkey`, plan, "no look-up")
-	require.Contains(t, plan, "carried_created_moved", "whether a contract has moved is seen without reading a snapshot")
+	require.Regexp(t, `created_p\d+_ledger_offset_idx`, plan, "whether a contract has moved is seen without reading a snapshot")
 	require.Regexp(t, `active_contracts_contract_id`, d.plan("SELECT contract_id, payload FROM active('asset:Main:Asset') WHERE contract_id = 'c1'"))
 	require.Regexp(t, `created\w*_pkey`, d.plan("SELECT contract_id FROM creates('asset:Main:Asset', 30, 40)"))
 }

@@ -32,7 +32,7 @@ const (
 // one transaction, so nothing has to be continued or cleaned up after a failure. Readers and the leader of the updates
 // wait only for its last part. Then the planner's statistics forget what went.
 //
-// First it makes carried rows of the contracts that were active, as of a snapshot. A partition with offsets on both
+// First it copies what was active into partitions of their own, as of a snapshot. A partition with offsets on both
 // sides of the floor is replaced by a copy of the rows that stay. They are copied up to the watermark beforehand, so
 // that little is left to be copied in the last part, which drops the old partitions.
 //
@@ -85,7 +85,7 @@ func (l *PruningWriter) prune(ctx context.Context, floor ledger.Offset, refuse f
 func (l *PruningWriter) forgetStatistics(ctx context.Context) {
 	var names []string
 	for _, table := range tables.All() {
-		if table.Pruned || table.Family == tables.Snapshot {
+		if table.Pruned {
 			names = append(names, table.Name)
 		}
 	}
@@ -97,13 +97,14 @@ func (l *PruningWriter) forgetStatistics(ctx context.Context) {
 
 // pruning is a running Prune.
 type pruning struct {
-	leader *PruningWriter
-	tx     pgx.Tx
-	from   int64 // the history floor before
-	floor  int64
-	cuts   []partitions.Cut
-	copied int64 // up to here what stays of partitions is copied
-	resets int64 // number of the last reset or change of the scope when pruning began
+	leader   *PruningWriter
+	tx       pgx.Tx
+	from     int64 // the history floor before
+	floor    int64
+	carrying carrying
+	cuts     []partitions.Cut
+	copied   int64 // up to here what stays of partitions is copied
+	resets   int64 // number of the last reset or change of the scope when pruning began
 	// refuse is the last check of PruneExported; nil: none.
 	refuse func(context.Context, pgx.Tx) error
 	// lookups are the new places of look-ups whose contracts have events that stay. They are written in the last part,
@@ -121,12 +122,22 @@ func (p *pruning) run(ctx context.Context) error {
 	if err := p.findPartitions(ctx); err != nil {
 		return err
 	}
-	carrying := carrying{db: p.leader.store.db, tx: p.tx, from: p.from, floor: p.floor}
-	if err := carrying.run(ctx); err != nil {
+	p.carrying = carrying{db: p.leader.store.db, tx: p.tx, from: p.from, floor: p.floor}
+	entries, err := p.carrying.run(ctx)
+	if err != nil {
 		return err
 	}
 	if err := p.removeRows(ctx); err != nil {
 		return err
+	}
+	unknown, err := p.carrying.moveUnknown(ctx)
+	if err != nil {
+		return err
+	}
+	err = p.leader.store.db.Queries.PruneSnapshot(ctx, p.tx, dbsqlc.PruneSnapshotParams{Floor: p.floor,
+		Entries: entries + unknown})
+	if err != nil {
+		return fmt.Errorf("record the snapshot at offset %d: %w", p.floor, err)
 	}
 	for i := range p.cuts {
 		if err := p.cuts[i].Begin(ctx, p.tx, p.copied); err != nil {
@@ -171,7 +182,8 @@ func (p *pruning) removeRows(ctx context.Context) error {
 		if !table.Pruned || table.Partitioned || table.Moved {
 			continue
 		}
-		if _, err := p.tx.Exec(ctx, table.Delete("s."+table.Place+" <= $1"), p.floor); err != nil {
+		where := table.Delete("s." + table.Place + " <= $1 AND s." + table.Place + " > $2")
+		if _, err := p.tx.Exec(ctx, where, p.floor, prunedAfter(&table, p.from)); err != nil {
 			return fmt.Errorf("remove rows of %s: %w", table.Name, err)
 		}
 	}
@@ -203,6 +215,9 @@ func (p *pruning) end(ctx context.Context) error {
 			if err := p.cuts[i].Finish(ctx, tx); err != nil {
 				return err
 			}
+		}
+		if err := p.carrying.attach(ctx, tx); err != nil {
+			return err
 		}
 		return p.moveFloors(ctx, tx)
 	})
@@ -308,13 +323,35 @@ func (p *pruning) moveFloors(ctx context.Context, tx pgx.Tx) error {
 	return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, p.from, p.floor, writing.Pruned)
 }
 
+// lookupsAfter finds, for each contract that has a look-up up to a floor, $3, or will have no stored creation after
+// pruning up to there, its first event after $1 up to $2.
+const lookupsAfter = `(
+SELECT DISTINCT ON (k.contract_id COLLATE "C") k.contract_id, k.ledger_offset, k.node_id
+FROM lookup_events($2) k
+WHERE k.ledger_offset > $1
+  AND NOT EXISTS (
+      SELECT FROM created c
+      WHERE c.contract_id = k.contract_id AND c.ledger_offset + 0 <= $2 AND c.ledger_offset > $3)
+  AND NOT EXISTS (SELECT FROM @created c WHERE c.contract_id = k.contract_id)
+  AND NOT EXISTS (SELECT FROM lookups l WHERE l.contract_id = k.contract_id)
+ORDER BY k.contract_id COLLATE "C", k.ledger_offset, k.node_id
+)
+UNION ALL
+(
+SELECT DISTINCT ON (l.ledger_offset, l.node_id) l.contract_id, k.ledger_offset, k.node_id
+FROM lookups l
+JOIN lookup_events($2) k ON k.contract_id = l.contract_id AND k.ledger_offset > $1
+WHERE l.ledger_offset <= $3
+ORDER BY l.ledger_offset, l.node_id, k.ledger_offset, k.node_id
+)`
+
 // findLookups finds new places for look-ups. A look-up moves with its answer, which the participant may not give again.
 func (p *pruning) findLookups(ctx context.Context, tx pgx.Tx, after, upTo int64) error {
 	var contract string
 	var offset int64
 	var node int32
-	const places = "SELECT contract_id, ledger_offset, node_id FROM lookups_after_pruning($1, $2, $3)"
-	err := pg.Each(ctx, tx, places, []any{after, upTo, p.floor}, []any{&contract, &offset, &node}, func() error {
+	into := []any{&contract, &offset, &node}
+	err := pg.Each(ctx, tx, p.carrying.named(lookupsAfter), []any{after, upTo, p.floor}, into, func() error {
 		p.lookups.ContractIds = append(p.lookups.ContractIds, contract)
 		p.lookups.LedgerOffsets = append(p.lookups.LedgerOffsets, offset)
 		p.lookups.NodeIds = append(p.lookups.NodeIds, node)

@@ -172,10 +172,10 @@ func (s *Store) planPrune(ctx context.Context, tx pgx.Tx, plan *PrunePlan) error
 		}
 		pruned := PrunedTable{Relation: table.Name}
 		if !table.Partitioned {
-			pruned.Rows, _, err = countUpTo(ctx, tx, table.Name, table.Place, plan.Floor)
+			pruned.Rows, _, err = countUpTo(ctx, tx, table.Name, table.Place, prunedAfter(&table, int64(plan.From)), plan.Floor)
 		}
 		for _, p := range partitions {
-			if err == nil && p.Relation == table.Name {
+			if err == nil && p.Relation == table.Name && p.ToOffset > prunedAfter(&table, int64(plan.From))+1 {
 				err = pruned.add(ctx, tx, &p, table.Place, plan)
 			}
 		}
@@ -197,7 +197,7 @@ func (t *PrunedTable) add(ctx context.Context, tx pgx.Tx, p *dbsqlc.PrunePartiti
 		t.Bytes += p.Bytes
 		return nil
 	}
-	gone, all, err := countUpTo(ctx, tx, p.Name, place, plan.Floor)
+	gone, all, err := countUpTo(ctx, tx, p.Name, place, -1, plan.Floor)
 	if err != nil {
 		return err
 	}
@@ -207,10 +207,21 @@ func (t *PrunedTable) add(ctx context.Context, tx pgx.Tx, p *dbsqlc.PrunePartiti
 	return nil
 }
 
-// countUpTo counts a table's rows up to an offset, and all of them.
-func countUpTo(ctx context.Context, tx pgx.Tx, table, place string, upTo ledger.Offset) (rows, all int64, err error) {
-	err = tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FILTER (WHERE %s <= $1), count(*) FROM %s", place,
-		pgx.Identifier{table}.Sanitize()), int64(upTo)).Scan(&rows, &all)
+// prunedAfter returns the offset after which a table's rows are pruned, where the history floor is now at an offset: up
+// to there only entries of the snapshot lie in their tables.
+func prunedAfter(table *tables.Table, floor int64) int64 {
+	if table.Snapshot == nil {
+		return -1
+	}
+	return floor
+}
+
+// countUpTo counts a table's rows after one offset up to another, and all of them.
+func countUpTo(ctx context.Context, tx pgx.Tx, table, place string, after int64,
+	upTo ledger.Offset) (rows, all int64, err error) {
+	counting := fmt.Sprintf("SELECT count(*) FILTER (WHERE %s <= $1 AND %[1]s > $2), count(*) FROM %[2]s", place,
+		pgx.Identifier{table}.Sanitize())
+	err = tx.QueryRow(ctx, counting, int64(upTo), after).Scan(&rows, &all)
 	if err != nil {
 		return 0, 0, fmt.Errorf("count the rows of %s up to offset %d: %w", table, upTo, err)
 	}

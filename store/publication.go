@@ -16,14 +16,14 @@ import (
 // watermarkSuffix ends the name of the publication of the watermark, beside that of the facts.
 const watermarkSuffix = "_watermark"
 
-// published returns the tables whose inserts are published. Rows of facts and snapshots are written once; dictionaries
+// published returns the tables whose inserts are published. Facts are written once; dictionaries
 // have the names that they refer to, and rewrites says which of them changed afterwards.
 func published() []tables.Table {
-	return append(tables.In(tables.Facts, tables.Snapshot, tables.Dictionaries), tables.Get(tables.State, "rewrites"))
+	return append(tables.In(tables.Facts, tables.Dictionaries), tables.Get(tables.State, "rewrites"))
 }
 
 // EnablePublication makes the publications that a subscriber replicates from, or adds what a newer schema has: one, of
-// the given name, of the inserts into facts, snapshots and dictionaries, and one, whose name ends in "_watermark", of
+// the given name, of the inserts into facts and dictionaries, and one, whose name ends in "_watermark", of
 // the watermark and the floors. A server whose wal_level does not allow it, and a publication of that name that
 // something else made, are a *ledger.Problem.
 func (s *Store) EnablePublication(ctx context.Context, name string) error {

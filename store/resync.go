@@ -17,6 +17,7 @@ import (
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
 )
 
@@ -165,8 +166,10 @@ func (r *Resync) writePage(ctx context.Context, progress, next ledger.SnapshotPr
 		}
 	}
 	at := int64(progress.At)
-	if err := r.term.Partitions.Ensure(ctx, "lifetimes", slices.Values([]int64{at})); err != nil {
-		return err
+	for _, table := range append(tables.In(tables.Resynced), tables.Get(tables.Projections, "lifetimes")) {
+		if err := r.term.Partitions.Ensure(ctx, table.Name, slices.Values([]int64{at})); err != nil {
+			return err
+		}
 	}
 	return r.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		if err := advance(ctx, tx); err != nil {
@@ -233,9 +236,9 @@ func (r *Resync) advance(ctx context.Context, tx pgx.Tx, from, to ledger.Snapsho
 // depend on the parties, but contracts that were found stay: they may not be found again.
 func (r *Resync) end(ctx context.Context, tx pgx.Tx, whole ledger.SnapshotProgress) error {
 	q, at := r.store.db.Queries, int64(whole.At)
-	for _, table := range []string{"created", "interface_views"} {
-		if _, err := tx.Exec(ctx, "INSERT INTO carried_"+table+" SELECT * FROM resync_"+table); err != nil {
-			return fmt.Errorf("carry what begins: %w", err)
+	for _, table := range tables.In(tables.Resynced) {
+		if _, err := tx.Exec(ctx, "INSERT INTO "+table.Name+" SELECT * FROM resync_"+table.Name); err != nil {
+			return fmt.Errorf("store what begins: %w", err)
 		}
 	}
 	err := q.ResyncDepart(ctx, tx, dbsqlc.ResyncDepartParams{LedgerOffset: at,

@@ -170,7 +170,7 @@ func TestAResetTakesAResyncBack(t *testing.T) {
 	require.Equal(t, plan.Removed, done.Removed)
 	require.Equal(t, beforeResync, d.activeAt(29))
 	require.Equal(t, storetest.Scope.Hash(), inForce())
-	require.Equal(t, []string{"0 0 0"}, d.Rows("SELECT (SELECT count(*) FROM indexer.carried_created), (SELECT count(*) FROM indexer.departures), (SELECT count(*) FROM indexer.resyncs)"))
+	require.Equal(t, []string{"0 0 0"}, d.Rows("SELECT (SELECT count(*) FROM indexer.created WHERE origin = 'snapshot'), (SELECT count(*) FROM indexer.departures), (SELECT count(*) FROM indexer.resyncs)"))
 	require.Empty(t, d.differences(up.store))
 	require.NoError(t, up.Append(ctx, storetest.Scope, storetest.OneCreation(29, 30)))
 }
@@ -188,7 +188,7 @@ func TestPruningAfterAResync(t *testing.T) {
 		require.Equal(t, storetest.Sorted(append([]string{"contract-40 sync::1 40"}, afterResync...)), d.activeAt(40))
 		require.Empty(t, d.differences(up.store), floor)
 	}
-	require.Equal(t, []string{"moved 20", "viewed 4"}, d.Rows("SELECT contract_id, served_offset FROM indexer.carried_created WHERE served_offset IS NOT NULL ORDER BY 1"))
+	require.Equal(t, []string{"moved 20", "viewed 4"}, d.Rows("SELECT contract_id, served_offset FROM indexer.created WHERE served_offset IS NOT NULL ORDER BY 1"))
 	require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.departures"))
 	_, err := up.Reset(t.Context(), 40)
 	require.NoError(t, err)

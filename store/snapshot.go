@@ -61,8 +61,8 @@ func (l *UpdatesWriter) BeginSnapshot(ctx context.Context, participantID string,
 
 func (l *UpdatesWriter) startSnapshot(ctx context.Context, tx pgx.Tx, participantID string, scope ledger.Scope,
 	at ledger.Offset) error {
-	if err := l.store.db.Queries.SnapshotDiscard(ctx, tx); err != nil {
-		return fmt.Errorf("discard a snapshot that brought nothing: %w", err)
+	if err := l.discardSnapshot(ctx, tx); err != nil {
+		return err
 	}
 	if err := l.store.db.Queries.ScopesClear(ctx, tx); err != nil {
 		return fmt.Errorf("forget the scope: %w", err)
@@ -96,8 +96,8 @@ func (l *UpdatesWriter) DropSnapshot(ctx context.Context) error {
 		if err := l.refuseStarted(ctx, tx); err != nil {
 			return err
 		}
-		if err := l.store.db.Queries.CarriedClear(ctx, tx); err != nil {
-			return fmt.Errorf("clear the carried rows: %w", err)
+		if err := l.store.db.Queries.SnapshotClear(ctx, tx); err != nil {
+			return fmt.Errorf("clear the entries: %w", err)
 		}
 		if err := l.store.db.Queries.TasksClear(ctx, tx); err != nil {
 			return fmt.Errorf("clear what the tasks brought: %w", err)
@@ -108,7 +108,7 @@ func (l *UpdatesWriter) DropSnapshot(ctx context.Context) error {
 		if err := l.store.db.Queries.ParticipantClear(ctx, tx); err != nil {
 			return fmt.Errorf("forget the participant: %w", err)
 		}
-		return l.store.db.Queries.SnapshotDiscard(ctx, tx)
+		return l.discardSnapshot(ctx, tx)
 	})
 	if err != nil {
 		return fmt.Errorf("drop the unfinished snapshot: %w", err)
@@ -162,18 +162,21 @@ func (l *UpdatesWriter) writeSnapshotPage(
 	if err := l.term.Resolve(ctx, wanted); err != nil {
 		return progress, session.Refused(err)
 	}
+	if err := writing.EnsureSnapshot(ctx, l.term.Partitions, progress.At); err != nil {
+		return progress, session.Refused(err)
+	}
 	next := progress.After(&page)
 	err := l.term.WriteInTurn(ctx, turn, inTurn(turn, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.advanceSnapshot(ctx, tx, progress, next, page.Last); err != nil || !page.Last {
 			return err
 		}
 		return l.startAt(ctx, tx, progress.At, true)
-	}, func(ctx context.Context, tx pgx.Tx) error { return l.copyCarried(ctx, tx, rows, progress.At) }))
+	}, func(ctx context.Context, tx pgx.Tx) error { return l.copyCarried(ctx, tx, rows) }))
 	if err != nil {
 		return progress, fmt.Errorf("write snapshot entries %d to %d: %w", progress.Entries+1, next.Entries,
 			session.Refused(err))
 	}
-	l.store.db.Config.Wrote("carried_created", len(rows.Created))
+	l.store.db.Config.Wrote("created", len(rows.Created))
 	rows.Release()
 	wanted.Release()
 	return next, nil
@@ -181,7 +184,8 @@ func (l *UpdatesWriter) writeSnapshotPage(
 
 // inTurn returns what writes a page: it moves the token when the pages before it are stored, and copies its rows. A
 // writer whose twin is in doubt waits for it before it writes the same rows.
-func inTurn(turn CommitOrder, advance, copyRows func(context.Context, pgx.Tx) error) func(context.Context, pgx.Tx) error {
+func inTurn(turn CommitOrder,
+	advance, copyRows func(context.Context, pgx.Tx) error) func(context.Context, pgx.Tx) error {
 	return func(ctx context.Context, tx pgx.Tx) error {
 		if turn == nil || turn.First() {
 			if err := advance(ctx, tx); err != nil {
@@ -213,7 +217,8 @@ func (l *UpdatesWriter) finishPages(ctx context.Context, turn CommitOrder, progr
 }
 
 // advanceSnapshot moves the token over a page. Behind the last one the snapshot is finished.
-func (l *UpdatesWriter) advanceSnapshot(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress, last bool) error {
+func (l *UpdatesWriter) advanceSnapshot(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress,
+	last bool) error {
 	moved, err := l.store.db.Queries.SnapshotAdvance(ctx, tx, dbsqlc.SnapshotAdvanceParams{
 		SnapshotOffset: int64(from.At), EntriesBefore: from.Entries, TokenBefore: from.Next.Value,
 		TokenKind: string(to.Next.Kind), Token: to.Next.Value, Added: to.Entries - from.Entries, Last: last,
@@ -242,11 +247,10 @@ func (l *UpdatesWriter) LatestSnapshot(ctx context.Context) (*ledger.SnapshotPro
 	return &progress, nil
 }
 
-func (l *UpdatesWriter) copyCarried(ctx context.Context, tx pgx.Tx, c *rows.Carried, at ledger.Offset) error {
+func (l *UpdatesWriter) copyCarried(ctx context.Context, tx pgx.Tx, c *rows.Carried) error {
 	q := l.store.db.Queries
 	err := c.Settle(func(offset int64, nodeID int32) (bool, error) {
-		return q.CarriedCreatedExists(ctx, tx, dbsqlc.CarriedCreatedExistsParams{LedgerOffset: offset, NodeID: nodeID,
-			SnapshotOffset: int64(at)})
+		return q.SnapshotCreated(ctx, tx, dbsqlc.SnapshotCreatedParams{LedgerOffset: offset, NodeID: nodeID})
 	})
 	if err != nil {
 		return err

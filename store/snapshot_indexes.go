@@ -14,12 +14,12 @@ import (
 // indexTimeout is how long building the indexes of a snapshot may take.
 const indexTimeout = time.Hour
 
-// lateIndexes are those of carried rows and active contracts that are not needed before there is a watermark. A
+// lateIndexes are those of creation events and active contracts that are not needed before there is a watermark. A
 // snapshot is written without them, and they are built when it is finished: together, that is a fraction of the work
 // that it is row by row.
 var lateIndexes = []lateIndex{
-	{"carried_created_contract_id", "ON carried_created USING hash (contract_id)"},
-	{"carried_created_moved", "ON carried_created (ledger_offset) WHERE reassignment_counter > 0"},
+	{"created_contract_id", "ON created USING hash (contract_id)"},
+	{"created_moved", "ON created (ledger_offset) WHERE reassignment_counter > 0"},
 	{"active_contracts_contract_id", "ON active_contracts USING hash (contract_id)"},
 	{"active_contracts_template", "ON active_contracts (template_ref, activated_offset) INCLUDE (activated_node_id, " +
 		"synchronizer_ref, stakeholders_ref)"},

@@ -98,7 +98,7 @@ func TestSnapshot(t *testing.T) {
 	require.Equal(t, "flow", d.Row("SELECT workflow_id FROM ledger.created_events WHERE contract_id = 'plain'"))
 	require.Equal(t, "20 both", d.Row("SELECT ledger_offset, contract_id FROM ledger.interface_views"))
 	require.Equal(t, `20 "\u0000"`, d.Row("SELECT ledger_offset, convert_from(exact, 'UTF8') FROM ledger.exact_payloads"))
-	require.Equal(t, "2 2", d.Row("SELECT count(*), count(DISTINCT ordinal) FROM indexer.carried_unknown_elements WHERE kind = 'JsNovelty'"))
+	require.Equal(t, "2 2", d.Row("SELECT count(*), count(DISTINCT ordinal) FROM indexer.unknown_elements WHERE kind = 'JsNovelty'"))
 	require.Equal(t, "true", d.Row("SELECT payload ? '$exact' FROM ledger.active_contracts WHERE contract_id = 'both' AND synchronizer_id = 'sync::1'"))
 
 	// Updates continue from there, and know the contracts.
@@ -161,7 +161,7 @@ func TestSnapshotPageIsWrittenOnce(t *testing.T) {
 		require.ErrorIs(t, errs[1-won], ErrWatermarkMoved)
 		require.Equal(t, progress, next[1-won], "the loser's progress")
 		progress = next[won]
-		require.Equal(t, fmt.Sprint(i+1), d.Row("SELECT count(*) FROM indexer.carried_created"))
+		require.Equal(t, fmt.Sprint(i+1), d.Row("SELECT count(*) FROM indexer.created"))
 	}
 	require.EqualValues(t, 10, progress.Entries)
 	require.Equal(t, "5", d.Row("SELECT count(*) FROM ledger.active_contracts"))
@@ -182,7 +182,7 @@ func TestSnapshotPageFails(t *testing.T) {
 		entry ledger.ContractEntry
 		part  string
 	}{
-		"a row twice":                     {storetest.ActiveEntry(1, 0, "a", "sync::1", 0), "carried_created"},
+		"a row twice":                     {storetest.ActiveEntry(1, 0, "a", "sync::1", 0), "created"},
 		"beyond the snapshot, active":     {storetest.ActiveEntry(101, 0, "b", "sync::1", 0), later},
 		"beyond the snapshot, unassigned": {storetest.UnassignedEntry(101, 5, "b", "sync::1", "sync::2"), later},
 		"beyond the snapshot, assigned":   {storetest.AssignedEntry(101, "b", "sync::1", "sync::2"), later},
@@ -196,7 +196,7 @@ func TestSnapshotPageFails(t *testing.T) {
 		stored, err := d.store().UnfinishedSnapshot(ctx)
 		require.NoError(t, err)
 		require.Equal(t, &progress, stored, name)
-		require.Equal(t, "1", d.Row("SELECT count(*) FROM indexer.carried_created"), name)
+		require.Equal(t, "1", d.Row("SELECT count(*) FROM indexer.created"), name)
 	}
 }
 
@@ -234,7 +234,7 @@ func TestSnapshotRefusals(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	require.NoError(t, l.DropSnapshot(ctx))
-	for _, table := range []string{"carried_created", "carried_interface_views", "carried_reassignments", "active_contracts", "carried_unknown_elements", "snapshots", "scopes"} {
+	for _, table := range []string{"created", "interface_views", "reassignments", "active_contracts", "unknown_elements", "snapshots", "scopes"} {
 		require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer."+table), table)
 	}
 	require.NoError(t, l.DropSnapshot(ctx), "nothing to drop")
@@ -275,7 +275,7 @@ func TestSnapshotPageBehindAnother(t *testing.T) {
 	require.ErrorIs(t, err, failed)
 	_, err = l.WriteSnapshotPage(ctx, expected, behindAnother(func() error { return nil }), second)
 	require.ErrorIs(t, err, ErrWatermarkMoved, "the other is not there")
-	require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.carried_created"))
+	require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.created"))
 
 	written, stored := make(chan struct{}), make(chan struct{})
 	var group sync.WaitGroup
@@ -288,7 +288,7 @@ func TestSnapshotPageBehindAnother(t *testing.T) {
 		}), second)
 	})
 	<-written
-	require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.carried_created"), "nobody sees what is not committed")
+	require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.created"), "nobody sees what is not committed")
 	next, firstErr := l.WriteSnapshotPage(ctx, progress, nil, first)
 	require.NoError(t, firstErr)
 	require.Equal(t, expected, next)
@@ -304,5 +304,5 @@ func TestSnapshotPageBehindAnother(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "100", d.Watermark())
 	require.Equal(t, []string{"a", "b"}, d.Rows("SELECT contract_id FROM ledger.active_contracts ORDER BY 1"))
-	require.Equal(t, []string{"1", "3"}, d.Rows("SELECT ordinal FROM indexer.carried_unknown_elements ORDER BY 1"), "by their places in the snapshot")
+	require.Equal(t, []string{"1", "3"}, d.Rows("SELECT ordinal FROM indexer.unknown_elements ORDER BY 1"), "by their places in the snapshot")
 }

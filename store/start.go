@@ -9,6 +9,8 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/partitions"
+	"ledgerindexer/store/internal/tables"
 )
 
 // CheckIdentity compares the database with the ledger and the scope that are about to be written into it. A
@@ -84,7 +86,10 @@ func (l *UpdatesWriter) Start(ctx context.Context, participantID string, scope l
 		if err := l.startAt(ctx, tx, at, stateKnown); err != nil {
 			return err
 		}
-		// A backfill that was refused may have left its scope.
+		// A backfill that brought nothing may have left its partitions, and its scope.
+		if err := l.discardSnapshot(ctx, tx); err != nil {
+			return err
+		}
 		if err := l.store.db.Queries.ScopesClear(ctx, tx); err != nil {
 			return fmt.Errorf("forget the scope: %w", err)
 		}
@@ -116,6 +121,27 @@ func (l *UpdatesWriter) startAt(ctx context.Context, tx pgx.Tx, at ledger.Offset
 	if err := l.store.db.Queries.FloorsSet(ctx, tx, floors); err != nil {
 		return fmt.Errorf("set the floors: %w", err)
 	}
+	return nil
+}
+
+// discardSnapshot forgets an unfinished snapshot, and drops the partitions with its entries.
+func (l *UpdatesWriter) discardSnapshot(ctx context.Context, tx pgx.Tx) error {
+	discarded, err := l.store.db.Queries.SnapshotDiscard(ctx, tx)
+	if err != nil {
+		return fmt.Errorf("discard the unfinished snapshot: %w", err)
+	}
+	for _, at := range discarded {
+		for _, table := range tables.OfSnapshot() {
+			if !table.Partitioned {
+				continue
+			}
+			name := partitions.NewUpTo(table.Name, at).Table()
+			if _, err := tx.Exec(ctx, "DROP TABLE IF EXISTS "+name); err != nil {
+				return fmt.Errorf("drop partition %s of the unfinished snapshot: %w", name, err)
+			}
+		}
+	}
+	l.term.Partitions.Forget()
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -84,7 +85,8 @@ func TestTasksOfALeaderOfThePast(t *testing.T) {
 	l := d.started()
 	ctx := t.Context()
 	outcomes := everyOutcome(t, d, l)
-	d.Exec("INSERT INTO indexer.carried_created (ledger_offset, node_id, snapshot_offset, contract_id, template_ref) VALUES (1, 9, 1, 'a', 1)")
+	require.NoError(t, l.term.Partitions.Ensure(ctx, "created", slices.Values([]int64{0})))
+	d.Exec("INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref) VALUES (0, 9, 'snapshot', 'a', 1)")
 	d.Exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'updates'")
 
 	_, err := l.WantedLookups(ctx, 10)

@@ -48,7 +48,7 @@ func (d *testDB) activeAt(at ledger.Offset) []string {
 	) x JOIN indexer.synchronizers s USING (synchronizer_ref)`, at)...))
 }
 
-// requireCarried compares the carried rows with the entries of the snapshot that they are of.
+// requireCarried compares the rows of entries with the snapshot that they are of.
 func (d *testDB) requireCarried(s *Store, at ledger.Offset, entries []ledger.ContractEntry) {
 	d.T.Helper()
 	met, list := map[string]bool{}, []findings.Difference(nil)
@@ -158,7 +158,7 @@ func (d *testDB) shown() map[string][]string {
 	}
 	all["snapshots"] = d.Rows("SELECT snapshot_offset, entries, finished_at IS NOT NULL FROM indexer.snapshots")
 	all["floors"] = d.Rows("SELECT history_floor, state_floor FROM indexer.floors")
-	for _, table := range []string{"carried_created", "carried_interface_views", "carried_reassignments", "carried_unknown_elements"} {
+	for _, table := range storetest.FactTables {
 		all["count of "+table] = d.Rows("SELECT count(*) FROM indexer." + table)
 	}
 	return all

@@ -34,14 +34,14 @@ func (l *longSnapshot) CompareCarried(_ context.Context, _ ledger.Offset, before
 		seen(fmt.Sprint(before + int64(i)))
 	}
 	if before == 20 {
-		_ = found(findings.Difference{Kind: findings.Altered, Relation: "carried_created"})
+		_ = found(findings.Difference{Kind: findings.Altered, Relation: "created"})
 	}
 	return l.fails("CompareCarried")
 }
 
 func (l *longSnapshot) CarriedAt(_ context.Context, _ ledger.Offset, each func(string, findings.Difference) error) error {
 	for i := range l.pages*10 + l.surplus {
-		if err := each(strconv.Itoa(i), findings.Difference{Kind: findings.Extra, Relation: "carried_created"}); err != nil {
+		if err := each(strconv.Itoa(i), findings.Difference{Kind: findings.Extra, Relation: "created"}); err != nil {
 			return err
 		}
 	}

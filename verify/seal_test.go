@@ -211,7 +211,7 @@ func (s *sealScript) CompareCarried(_ context.Context, _ ledger.Offset, _ int64,
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bad[0] {
-		return found(findings.Difference{Kind: findings.Missing, Relation: "carried_created"})
+		return found(findings.Difference{Kind: findings.Missing, Relation: "created"})
 	}
 	return nil
 }

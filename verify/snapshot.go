@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"ledgerindexer/findings"
@@ -123,7 +123,7 @@ func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset) error 
 	}
 	whole := true
 	err := u.compareActive(ctx, at, nil, func(d findings.Difference) error {
-		if d.Rendering == nil && strings.HasPrefix(d.Relation, "carried_") {
+		if d.Rendering == nil && !slices.Contains(ofActiveSet, d.Relation) {
 			whole = false
 			if u.Repairer != nil {
 				u.result.Remaining++
@@ -140,6 +140,9 @@ func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset) error 
 	u.result.Carried, u.result.Active = u.result.Active, 0
 	return err
 }
+
+// ofActiveSet are the relations of differences that are of no event.
+var ofActiveSet = []string{"active_contracts", "lifetimes"}
 
 func ignore(findings.Difference) error { return nil }
 

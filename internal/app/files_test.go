@@ -71,7 +71,7 @@ func TestANetworkIsSeededFromBulkFiles(t *testing.T) {
 			damaged, mend := damagedUpdates(t, folder)
 			_, err = RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
 			require.ErrorContains(t, err, "the digest of file "+damaged)
-			begun := count(t, database, "network_indexer.carried_created")
+			begun := count(t, database, "network_indexer.created")
 			require.Positive(t, begun)
 			mend()
 			cfg.ScanURL = nil
@@ -120,7 +120,7 @@ func TestASnapshotInBulkFilesIsFinishedLater(t *testing.T) {
 	damaged, mend := damagedUpdates(t, cfg.Files.Files)
 	_, err = RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
 	require.ErrorContains(t, err, "the digest of file "+damaged)
-	require.Positive(t, count(t, cfg.DatabaseURL, "network_indexer.carried_created"))
+	require.Positive(t, count(t, cfg.DatabaseURL, "network_indexer.created"))
 	begun := texts(t, cfg.DatabaseURL, "SELECT snapshot_offset::text FROM network_indexer.snapshots")
 	mend()
 	l.Grow(300)
@@ -194,7 +194,7 @@ func TestSnapshotsInBulkFilesThatAreDamaged(t *testing.T) {
 		var problem *ledger.Problem
 		require.ErrorAs(t, err, &problem)
 		require.Contains(t, problem.What, "the digest of file "+name)
-		require.Equal(t, i == 1, count(t, database, "network_indexer.carried_created") > 0)
+		require.Equal(t, i == 1, count(t, database, "network_indexer.created") > 0)
 		require.Zero(t, count(t, database, "network.active_contracts"))
 		require.NoError(t, os.WriteFile(name, right, 0o600))
 	}

@@ -122,10 +122,11 @@ func TestARepairInPartKeepsWhatIsActive(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
 	whole := networkRelations(t, database)
-	for _, table := range []string{"carried_created", "created"} {
+	for _, origin := range []string{"= 'snapshot'", "<> 'snapshot'"} {
 		for _, of := range []string{"active_contracts", "lifetimes"} {
-			execute(t, database, fmt.Sprintf(`DELETE FROM network_indexer.%[1]s WHERE (ledger_offset, node_id) = (
-				SELECT c.ledger_offset, c.node_id FROM network_indexer.%[1]s c JOIN network_indexer.%[2]s a ON a.contract_id = c.contract_id ORDER BY 1 LIMIT 1)`, table, of))
+			execute(t, database, fmt.Sprintf(`DELETE FROM network_indexer.created WHERE (ledger_offset, node_id) = (
+				SELECT c.ledger_offset, c.node_id FROM network_indexer.created c JOIN network_indexer.%s a ON a.contract_id = c.contract_id
+				WHERE c.origin %s ORDER BY 1 LIMIT 1)`, of, origin))
 		}
 	}
 	cfg := Verify{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{ScanURL: []string{url}}, Verify: config.Verify{Sample: 1, Seed: 1, Repair: true}}

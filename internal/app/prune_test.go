@@ -139,7 +139,7 @@ func TestSealsOfWhatWasPruned(t *testing.T) {
 	require.Empty(t, s.damaged())
 	require.Empty(t, s.journal.lines(t, differs))
 	require.Empty(t, s.journal.lines(t, hidden), "whoever pruned knows")
-	s.exec("UPDATE indexer.carried_created SET payload = '{}' WHERE (ledger_offset, node_id) = (SELECT ledger_offset, node_id FROM indexer.carried_created ORDER BY 1, 2 LIMIT 1)")
+	s.exec("UPDATE indexer.created SET payload = '{}' WHERE (ledger_offset, node_id) = (SELECT ledger_offset, node_id FROM indexer.created WHERE origin = 'snapshot' ORDER BY 1, 2 LIMIT 1)")
 	require.Len(t, s.damaged(), 1)
 	require.Contains(t, s.damaged()[0], "verifications, stream snapshot")
 }
@@ -154,8 +154,8 @@ func TestDamageOfWhatWasCarriedIsFound(t *testing.T) {
 	prune(t, w.database, offsetAfter(w.ledger, w.at+20)+1)
 	conn := open(t, w.database)
 	for _, damage := range []string{
-		"UPDATE indexer.carried_created SET payload = '{}' WHERE (ledger_offset, node_id) = (SELECT ledger_offset, node_id FROM indexer.carried_created ORDER BY 1, 2 LIMIT 1)",
-		"DELETE FROM indexer.carried_created WHERE (ledger_offset, node_id) = (SELECT ledger_offset, node_id FROM indexer.carried_created ORDER BY 1 DESC, 2 DESC LIMIT 1)",
+		"UPDATE indexer.created SET payload = '{}' WHERE (ledger_offset, node_id) = (SELECT ledger_offset, node_id FROM indexer.created WHERE origin = 'snapshot' ORDER BY 1, 2 LIMIT 1)",
+		"DELETE FROM indexer.created WHERE (ledger_offset, node_id) = (SELECT ledger_offset, node_id FROM indexer.created WHERE origin = 'snapshot' ORDER BY 1 DESC, 2 DESC LIMIT 1)",
 	} {
 		_, err := conn.Exec(t.Context(), damage)
 		require.NoError(t, err)

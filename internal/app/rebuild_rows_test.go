@@ -17,16 +17,16 @@ import (
 var rebuildRelations = map[string]string{
 	"updates": "SELECT * FROM ledger.updates",
 	"created": `SELECT v.*, c.reassignment_counter, c.entry_extra FROM ledger.created_events v
-		LEFT JOIN indexer.carried_created c USING (ledger_offset, node_id) ORDER BY node_id`,
+		LEFT JOIN indexer.created c USING (ledger_offset, node_id) ORDER BY node_id`,
 	"archived": `SELECT a.* FROM ledger.archived_events a WHERE NOT EXISTS (SELECT FROM ledger.exercised_events e
 		WHERE e.ledger_offset = a.ledger_offset AND e.node_id = a.node_id)`,
 	"exercised": "SELECT * FROM ledger.exercised_events",
 	"views":     "SELECT * FROM ledger.interface_views ORDER BY ordinal",
-	"reassignments": `SELECT v.*, c.created_offset, c.created_node_id, c.workflow_id, c.entry_extra, c.ledger_offset IS NOT NULL AS carried
-		FROM ledger.reassignments v LEFT JOIN indexer.carried_reassignments c USING (ledger_offset, node_id)`,
+	"reassignments": `SELECT v.*, c.created_offset, c.created_node_id, c.workflow_id, c.entry_extra, c.created_offset IS NOT NULL AS carried
+		FROM ledger.reassignments v LEFT JOIN indexer.reassignments c USING (ledger_offset, node_id)`,
 	"topology": "SELECT * FROM ledger.topology_events ORDER BY node_id",
-	"unknown": `SELECT u.ledger_offset, u.ordinal, u.node_id, u.kind, u.raw, NULL AS workflow_id, NULL AS entry_extra, false AS carried FROM indexer.unknown_elements u
-		UNION ALL SELECT u.ledger_offset, u.ordinal, NULL, u.kind, u.raw, u.workflow_id, u.entry_extra, true FROM indexer.carried_unknown_elements u ORDER BY ordinal`,
+	"unknown": `SELECT u.ledger_offset, u.ordinal, u.node_id, u.kind, u.raw, u.workflow_id, u.entry_extra, u.ledger_offset <= f.history_floor AS carried
+		FROM indexer.unknown_elements u CROSS JOIN indexer.floors f ORDER BY ordinal`,
 	"checkpoints": "SELECT v.*, c.ordinal FROM ledger.offset_checkpoints v JOIN indexer.synchronizers USING (synchronizer_id) JOIN indexer.offset_checkpoints c USING (ledger_offset, synchronizer_ref)",
 	"exact":       "SELECT *, convert_from(exact, 'UTF8') AS text FROM ledger.exact_payloads",
 }

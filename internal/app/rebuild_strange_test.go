@@ -172,13 +172,12 @@ func notServed(column string) bool {
 	case "record_time":
 		return table != "updates" && table != "offset_checkpoints"
 	case "synchronizer_ref":
-		return table != "updates" && table != "carried_created"
-	case "snapshot_offset", "stakeholders_ref", "seen_by_ref", "seen_also_by_ref", "seen_by_others_ref":
+		return table != "updates" && table != "created"
+	case "stakeholders_ref", "seen_by_ref", "seen_also_by_ref", "seen_by_others_ref":
 		return true
 	}
 	return slices.Contains(names(`
 		interface_views.contract_id unknown_elements.kind
-		carried_interface_views.contract_id carried_unknown_elements.kind
 		templates.package_id templates.module_name templates.entity_name`), column)
 }
 

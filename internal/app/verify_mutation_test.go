@@ -326,6 +326,7 @@ func (w *mutationWorld) run(t *testing.T, seed uint64, count, atOnce int) {
 var unfound = map[string]string{
 	"participant.":          "recorded again, of whichever server is asked next",
 	"network.":              "as participant",
+	"network.network_id":    "the service of a transaction history is asked; of one that follows from updates there is none",
 	"coverage.to_inclusive": "beyond the watermark it claims what may be there: updates are missing when the watermark has passed it",
 	"floors.pruned_to":      "up to where was pruned follows from nothing else",
 	"snapshots.token_kind":  "of a snapshot that is finished nothing is read on",

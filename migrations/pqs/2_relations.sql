@@ -4,18 +4,18 @@
 -- name no column of a table would keep the planner from leaving a join out, so a row says with its own_ref or its shown_ref which of both it
 -- is: a contract by its template, or by an interface view. OFFSET 0 has views looked up for contracts, and not the other way round.
 
--- Creations, of facts and of carried rows. What was carried began at the floor, or where a resync took it in, as far as is known. created_offset is NULL of what is not
--- shown: a condition here would have every carried row read where a few are looked up.
+-- Creations. What an entry of a snapshot says began at the floor, as far as is known: those are one partition, and the others are not read in
+-- their branch. In that of the others the floor is compared in a form that has no index: a condition on the offset would be preferred to others.
 CREATE OR REPLACE VIEW pqs.__creations WITH (security_invoker = true) AS
 SELECT c.ledger_offset, c.node_id, c.ledger_offset AS created_offset, c.origin, c.contract_id, c.template_ref, c.created_at, c.acs_delta, c.payload,
        c.contract_key, c.contract_key_hash, c.created_event_blob, c.signatories_ref, c.observers_ref, c.witness_parties_ref
 FROM created c
+WHERE btint8cmp((SELECT ledger.oldest_offset()) + 1, c.ledger_offset) <> 1
 UNION ALL
-SELECT c.ledger_offset, c.node_id,
-       greatest((SELECT ledger.oldest_offset()), c.ledger_offset),
-       'snapshot', c.contract_id, c.template_ref, c.created_at, c.acs_delta, c.payload,
+SELECT c.ledger_offset, c.node_id, (SELECT ledger.oldest_offset()), c.origin, c.contract_id, c.template_ref, c.created_at, c.acs_delta, c.payload,
        c.contract_key, c.contract_key_hash, c.created_event_blob, c.signatories_ref, c.observers_ref, c.witness_parties_ref
-FROM carried_created c;
+FROM created c
+WHERE c.ledger_offset <= (SELECT ledger.oldest_offset());
 COMMENT ON VIEW pqs.__creations IS 'Creation events, to be looked up.';
 
 CREATE OR REPLACE VIEW pqs.__archivals WITH (security_invoker = true) AS
@@ -25,16 +25,13 @@ SELECT e.ledger_offset, e.node_id, e.contract_id, e.template_ref, e.witness_part
 COMMENT ON VIEW pqs.__archivals IS 'Archivals, from archived events and consuming exercises, to be looked up.';
 
 CREATE OR REPLACE VIEW pqs.__views WITH (security_invoker = true) AS
-SELECT v.ledger_offset, v.node_id, v.interface_id, v.view_value FROM interface_views v WHERE coalesce(v.status_code, 0) = 0
-UNION ALL
-SELECT v.ledger_offset, v.node_id, v.interface_id, v.view_value FROM carried_interface_views v
-WHERE coalesce(v.status_code, 0) = 0;
+SELECT v.ledger_offset, v.node_id, v.interface_id, v.view_value FROM interface_views v WHERE coalesce(v.status_code, 0) = 0;
 COMMENT ON VIEW pqs.__views IS 'Interface views of creation events, to be looked up.';
 
 CREATE OR REPLACE VIEW pqs.__assignments WITH (security_invoker = true) AS
-SELECT r.contract_id, r.ledger_offset FROM reassignments r WHERE r.kind = 'assigned'
+SELECT r.contract_id, r.ledger_offset FROM reassignments r WHERE r.kind = 'assigned' AND r.created_offset IS NULL
 UNION ALL
-SELECT c.contract_id, c.ledger_offset FROM carried_created c
+SELECT c.contract_id, c.ledger_offset FROM created c
 WHERE c.reassignment_counter > 0;
 COMMENT ON VIEW pqs.__assignments IS 'Where contracts were assigned: a contract that is active on two synchronizers is shown once, where it came last.';
 

@@ -228,6 +228,7 @@ SELECT ROW(x.ledger_offset, x.node_id)::pqs.event_id AS event_id, x.event_type, 
        (SELECT u.effective_at FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS effective_at, x.choice, x.ledger_offset AS "offset"
 FROM (
     SELECT c.ledger_offset, c.node_id, 'create' AS event_type, c.template_ref, c.contract_id, c.witness_parties_ref, NULL::text AS choice FROM created c
+    WHERE c.origin <> 'snapshot'
     UNION ALL
     SELECT a.ledger_offset, a.node_id, 'archive', a.template_ref, a.contract_id, a.witness_parties_ref, NULL FROM archived a
     UNION ALL

@@ -154,7 +154,7 @@ func (c *entryComparison) compare(ctx context.Context, entries []ledger.Contract
 	return c.compareEvents(ctx, rows)
 }
 
-// rows returns the rows that the entries would have if they were carried: what they have in common with facts.
+// rows returns the rows that the entries would have if the snapshot were stored.
 func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEntry) (*rows.Carried, error) {
 	wanted, rows := names.NewWanted(), rows.NewCarried(ledger.SnapshotProgress{At: c.at})
 	for i := range entries {
@@ -173,42 +173,43 @@ func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEnt
 	return rows, rows.Settle(func(int64, int32) (bool, error) { return false, nil })
 }
 
-// compareEvents compares the events of entries with the facts, and those from before the history floor with what is
-// carried. What an entry of a later snapshot has of a stored event are the columns that both tables have, except for
-// extra: it has fields that this version does not know, and so can't know to be the same in a snapshot and in the
-// stream. An event that is stored in another scope has other witnesses and views, and is compared only by its own
-// range.
-func (c *entryComparison) compareEvents(ctx context.Context, carriedRows *rows.Carried) error {
-	creations, reassignments := creationPlaces(carriedRows), reassignmentPlaces(carriedRows)
+// notInEntries are columns of events that an entry of a snapshot does not say, besides those that only an entry says.
+// extra has fields that this version does not know, and so can't know to be the same in a snapshot and in the stream.
+var notInEntries = []string{"extra", "record_time", "origin"}
+
+// compareEvents compares the events of entries with those that are stored, by the columns that a later snapshot and the
+// stream have alike. An event that is stored in another scope has other witnesses and views, and is compared only by
+// its own range.
+func (c *entryComparison) compareEvents(ctx context.Context, entryRows *rows.Carried) error {
+	creations, reassignments := creationPlaces(entryRows), reassignmentPlaces(entryRows)
 	found := c.withoutViewsOfDamaged()
-	for _, source := range carriedRows.Tables() {
-		carried := tables.Get(tables.Snapshot, source.Name)
-		if carried.Fact == "" {
+	for _, source := range entryRows.Tables() {
+		if source.Name == "unknown_elements" {
 			continue
 		}
-		compared := func(name string) bool { return name != "extra" && columnNamed(c.columns[carried.Fact], name) >= 0 }
-		whole, err := record(c.tx, tables.Snapshot, source, c.columns[source.Name])
+		whole, err := record(c.tx, tables.Facts, source, c.columns[source.Name])
 		if err != nil {
 			return err
 		}
+		compared := func(name string) bool {
+			return !slices.Contains(notInEntries, name) && !slices.Contains(whole.Snapshot, name)
+		}
 		at := creations
-		if source.Name == "carried_reassignments" {
+		if source.Name == "reassignments" {
 			at = reassignments
 		}
-		for _, side := range []struct {
-			table tables.Table
-			has   func(rowPlace) bool
-		}{
-			{tables.Get(tables.Facts, carried.Fact),
-				func(p rowPlace) bool { return c.covered.Has(p.offset) && !isResynced(p) }},
-			{carried, func(p rowPlace) bool { return !c.covered.Has(p.offset) || isResynced(p) }},
-		} {
-			has := func(p rowPlace) bool { return side.has(p) && !c.isElsewhere(p) }
+		for _, table := range tables.In(tables.Facts, tables.Resynced) {
+			if table.Name != source.Name {
+				continue
+			}
+			has := func(p rowPlace) bool {
+				return isResynced(p) == (table.Family == tables.Resynced) && !c.isElsewhere(p)
+			}
 			here := at.only(has)
 			if len(here.offsets) == 0 {
 				continue
 			}
-			comparison := newTableComparison(whole.only(side.table, compared, has), c.dictionaries, found)
+			comparison := newTableComparison(whole.only(table, compared, has), c.dictionaries, found)
 			// In the shape of ledger effects the stream's witnesses are all who saw the creation; a snapshot's are stakeholders.
 			// And nothing says that two operations list parties in the same order.
 			comparison.stakeholders = true
@@ -245,9 +246,9 @@ func (c *entryComparison) withoutViewsOfDamaged() func(findings.Difference) erro
 		if d.NodeID != nil {
 			at := place{d.Offset, *d.NodeID}
 			switch d.Relation {
-			case "created", "carried_created":
+			case "created":
 				damaged[at] = damaged[at] || d.Kind != findings.Altered || d.Column == "stakeholders_ref"
-			case "interface_views", "carried_interface_views":
+			case "interface_views":
 				if d.Column == "seen_by_ref" && damaged[at] {
 					return nil
 				}
@@ -342,7 +343,8 @@ func (d *dictionaries) activeDifference(kind findings.Disagreement, relation str
 
 // activeAtSQL is not among the generated queries, which take all rows before they return.
 const activeAtSQL = `
-SELECT a.contract_id, a.synchronizer_ref, a.activated_offset, false FROM active_contracts a WHERE a.activated_offset <= $1
+SELECT a.contract_id, a.synchronizer_ref, a.activated_offset, false FROM active_contracts a
+WHERE a.activated_offset <= $1
 UNION ALL
 SELECT l.contract_id, l.synchronizer_ref, l.activated_offset, true FROM lifetimes l
 WHERE l.deactivated_offset > $1 AND l.activated_offset <= $1`

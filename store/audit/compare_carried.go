@@ -20,14 +20,13 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// FinishedSnapshot returns the snapshot whose rows are carried: the one that indexing began with, or the one that
+// FinishedSnapshot returns the snapshot whose entries are stored: the one that indexing began with, or the one that
 // pruning made; nil: there is none.
 func (s *Stored) FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
 	return held.CarriedSnapshot(ctx, s.db, s.db.Pool)
 }
 
-// refuseReplaced refuses to take the rows that are carried for those of a snapshot when another one's have taken their
-// place.
+// refuseReplaced refuses to take the rows of entries for those of a snapshot when another one's have taken their place.
 func (s *Stored) refuseReplaced(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
 	carried, err := held.CarriedSnapshot(ctx, s.db, tx)
 	if err == nil && carried != nil && carried.At != at {
@@ -37,8 +36,8 @@ func (s *Stored) refuseReplaced(ctx context.Context, tx pgx.Tx, at ledger.Offset
 	return err
 }
 
-// CompareCarried compares the carried rows of entries with those that writing the entries would make, each column of
-// each table; the active set it leaves alone. The entries are of the snapshot at an offset that the rows came from;
+// CompareCarried compares the rows of entries with those that writing the entries would make, each column of each
+// table; the active set it leaves alone. The entries are of the snapshot at an offset that the rows came from;
 // before is how many the pages before them had: entries of unknown kinds are identified by their place.
 //
 // The creation event of an incomplete reassignment may be an active entry's too, and is stored once. Where it is stored
@@ -124,7 +123,7 @@ func (s *Stored) compareCarriedPage(
 		return err
 	}
 	for _, source := range rows.Tables() {
-		table, err := record(tx, tables.Snapshot, source, columns[source.Name])
+		table, err := record(tx, tables.Facts, source, columns[source.Name])
 		if err != nil {
 			return err
 		}
@@ -136,14 +135,14 @@ func (s *Stored) compareCarriedPage(
 	return s.reportCarriedKeys(ctx, tx, page, rows, seen)
 }
 
-// stored selects the stored rows of the family that a page's are compared with.
+// stored selects the stored rows of a table that a page's are compared with.
 func (p *carriedPage) stored(rows *rows.Carried, relation string) (where string, arguments []any) {
 	at, first, end := int64(p.progress.At), p.progress.Entries, p.end()
 	switch relation {
-	case "carried_reassignments":
+	case "reassignments":
 		places := reassignmentPlaces(rows)
 		return amongPlaces, []any{places.offsets, places.nodeIDs}
-	case "carried_unknown_elements":
+	case "unknown_elements":
 		return `s.ledger_offset = $1::bigint AND s.ordinal >= $2::bigint AND s.ordinal < $3::bigint`, []any{at, first, end}
 	}
 	places := creationPlaces(rows)
@@ -159,7 +158,7 @@ func (s *Stored) reportCarriedKeys(ctx context.Context, tx pgx.Tx, page *carried
 		At: int64(page.progress.At), FirstOrdinal: page.progress.Entries, EndOrdinal: page.end(),
 	})
 	if err != nil {
-		return fmt.Errorf("read which events are carried: %w", err)
+		return fmt.Errorf("read which events are stored: %w", err)
 	}
 	for _, e := range events {
 		seen(carriedKey{e.Kind, e.LedgerOffset, e.Number}.String())
@@ -173,7 +172,7 @@ type carriedKey struct {
 	number int32 // node id or ordinal
 }
 
-// The kinds of carried rows that CarriedAt reports.
+// The kinds of rows that CarriedAt reports.
 const (
 	carriedCreated      = "created"      // the creation event of incomplete reassignments only
 	carriedActive       = "active"       // the creation event of an active entry
@@ -196,28 +195,32 @@ func parseCarriedKey(text string) (carriedKey, error) {
 			return carriedKey{part[0], offset, int32(number)}, nil
 		}
 	}
-	return carriedKey{}, fmt.Errorf("%q is no key of carried rows", text)
+	return carriedKey{}, fmt.Errorf("%q is no key of rows of a snapshot", text)
 }
 
 // carriedAtSQL is not among the generated queries, which take all rows before they return.
 var carriedAtSQL = `
-SELECT CASE WHEN c.reassignment_counter IS NULL THEN '` + carriedCreated + `' ELSE '` + carriedActive + `' END, c.ledger_offset, c.node_id,
+SELECT CASE WHEN c.reassignment_counter IS NULL THEN '` + carriedCreated + `' ELSE '` + carriedActive + `' END,
+    c.ledger_offset, c.node_id,
     '', CASE WHEN EXISTS (
-        SELECT FROM carried_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id
+        SELECT FROM reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id
     ) THEN c.reassignment_counter END
-FROM carried_created c WHERE c.node_id < 1073741824
+FROM created c WHERE c.ledger_offset <= $1 AND c.node_id < 1073741824
 UNION ALL
-SELECT '` + carriedReassignment + `', r.ledger_offset, r.node_id, '', NULL FROM carried_reassignments r
+SELECT '` + carriedReassignment + `', r.ledger_offset, r.node_id, '', NULL FROM reassignments r
+WHERE r.ledger_offset <= $1
 UNION ALL
 SELECT '` + carriedUnknown + `', u.ledger_offset, u.ordinal, 'ordinal ' || u.ordinal, NULL
-FROM carried_unknown_elements u
+FROM unknown_elements u WHERE u.ledger_offset <= $1
 UNION ALL
-SELECT '` + carriedView + `', v.ledger_offset, v.node_id, ', ordinal ' || v.ordinal, NULL FROM carried_interface_views v
-WHERE NOT EXISTS (SELECT FROM carried_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)`
+SELECT '` + carriedView + `', v.ledger_offset, v.node_id, ', ordinal ' || v.ordinal, NULL FROM interface_views v
+WHERE v.ledger_offset <= $1
+    AND NOT EXISTS (SELECT FROM created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)`
 
-// CarriedAt calls each, in no order, for every carried event and unknown entry of the snapshot at an offset, and of
-// carried rows that belong to none, but for what a resync took in: its key, and the difference that it is where no entry of the snapshot has it. An
-// error of each ends it and is returned. It reads one snapshot of the database row by row, whatever the size.
+// CarriedAt calls each, in no order, for every event and unknown entry that is stored of the snapshot at an offset, and
+// for views that belong to none, but for what a resync took in: its key, and the difference that it is where no entry
+// of the snapshot has it. An error of each ends it and is returned. It reads one snapshot of the database row by row,
+// whatever the size.
 func (s *Stored) CarriedAt(ctx context.Context, at ledger.Offset,
 	each func(key string, extra findings.Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.carriedAt(ctx, tx, at, each) })
@@ -226,34 +229,35 @@ func (s *Stored) CarriedAt(ctx context.Context, at ledger.Offset,
 func (s *Stored) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset,
 	each func(key string, extra findings.Difference) error) error {
 	if err := s.refuseReplaced(ctx, tx, at); err != nil {
-		return fmt.Errorf("read the carried rows of the snapshot at offset %d: %w", at, err)
+		return fmt.Errorf("read the rows of the snapshot at offset %d: %w", at, err)
 	}
 	var key carriedKey
 	var row string
 	var counter *int64
-	err := pg.Each(ctx, tx, carriedAtSQL, nil, []any{&key.kind, &key.offset, &key.number, &row, &counter}, func() error {
+	into := []any{&key.kind, &key.offset, &key.number, &row, &counter}
+	err := pg.Each(ctx, tx, carriedAtSQL, []any{int64(at)}, into, func() error {
 		return each(key.String(), key.extra(row, counter))
 	})
 	if err != nil {
-		return fmt.Errorf("read the carried rows: %w", err)
+		return fmt.Errorf("read the rows of the snapshot at offset %d: %w", at, err)
 	}
 	return nil
 }
 
-// extra returns the difference of carried rows that no entry has. counter is that of an active entry's creation
+// extra returns the difference of rows that no entry has. counter is that of an active entry's creation
 // event which an incomplete reassignment has too: it stays, as that.
 func (k carriedKey) extra(row string, counter *int64) findings.Difference {
 	d := findings.Difference{Kind: findings.Extra, Offset: ledger.Offset(k.offset), Row: row}
 	switch k.kind {
 	case carriedUnknown:
-		d.Relation = "carried_unknown_elements"
+		d.Relation = "unknown_elements"
 		return d
 	case carriedReassignment:
-		d.Relation = "carried_reassignments"
+		d.Relation = "reassignments"
 	case carriedView:
-		d.Relation = "carried_interface_views"
+		d.Relation = "interface_views"
 	default:
-		d.Relation = "carried_created"
+		d.Relation = "created"
 	}
 	nodeID := k.number
 	d.NodeID = &nodeID

@@ -152,22 +152,19 @@ func unlikeTexts(before, after []string) (list []string) {
 }
 
 var snapshotTables = []string{
-	"carried_created", "carried_interface_views", "carried_reassignments", "carried_unknown_elements", "active_contracts",
+	"created", "interface_views", "reassignments", "unknown_elements", "active_contracts",
 	"templates", "synchronizers", "template_interfaces",
 }
 
 // spoilt is another value for a column, which no row has where it is a key.
 func spoilt(relation, column, typeName string) string {
 	if typeName[:3] == "int" && slices.Contains(factKey(relation), column) {
-		if slices.Contains(snapshotTables, relation) {
-			return "coalesce(x." + column + ", 0) - 100000"
-		}
 		return "coalesce(x." + column + ", 0) + 100000" // within the partition
 	}
 	return fmt.Sprintf(spoils[typeName], "x."+column)
 }
 
-// Whichever column of whichever carried row is altered: it is named, and repaired.
+// Whichever column of whichever row of a snapshot is altered: it is named, and repaired.
 func TestCarriedRowsAreComparedAndRepaired(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -176,8 +173,12 @@ func TestCarriedRowsAreComparedAndRepaired(t *testing.T) {
 	require.Empty(t, c.differences("SELECT 1"))
 	whole := c.everything()
 	alteration := func(relation, column, order string) string {
+		value := spoilt(relation, column, c.Columns(relation)[column])
+		if column == "ledger_offset" {
+			value = "0" // of what is up to the snapshot's offset
+		}
 		return fmt.Sprintf("UPDATE indexer.%[1]s x SET %[2]s = %[3]s WHERE ctid = (SELECT ctid FROM indexer.%[1]s x ORDER BY %[2]s %[4]s, 1 LIMIT 1)",
-			relation, column, spoilt(relation, column, c.Columns(relation)[column]), order)
+			relation, column, value, order)
 	}
 	columns := 0
 	// One column of each table at a time: of a row that says something in it, and of another.
@@ -211,7 +212,7 @@ func TestCarriedRowsAreComparedAndRepaired(t *testing.T) {
 	require.Greater(t, columns, 60)
 }
 
-// Carried rows that are gone, that the snapshot has not, and that belong to no event.
+// Rows of a snapshot that are gone, that the snapshot has not, and that belong to no event.
 func TestCarriedRowsMissingAndExtra(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -222,25 +223,25 @@ func TestCarriedRowsMissingAndExtra(t *testing.T) {
 		statement string
 		want      string // one of the differences
 	}{
-		{"DELETE FROM indexer.carried_created", "missing carried_created"},
-		{"DELETE FROM indexer.carried_created WHERE contract_id = 'left'", "missing carried_created"},
-		{"DELETE FROM indexer.carried_interface_views", "missing carried_interface_views"},
-		{"DELETE FROM indexer.carried_reassignments", "missing carried_reassignments"},
-		{"DELETE FROM indexer.carried_unknown_elements", "missing carried_unknown_elements"},
-		{"UPDATE indexer.carried_unknown_elements SET exact = NULL", "altered carried_unknown_elements"},
-		{"UPDATE indexer.carried_created SET exact = exact - 'entry_extra'", "altered carried_created"},
-		{"INSERT INTO indexer.carried_created SELECT ledger_offset, 9999, snapshot_offset, contract_id, template_ref FROM indexer.carried_created LIMIT 1", "extra carried_created"},
-		{"INSERT INTO indexer.carried_interface_views (ledger_offset, node_id, ordinal, snapshot_offset, contract_id, interface_id) VALUES (1, 9999, 0, 1, 'x', 'x')", "extra carried_interface_views"},
-		{"INSERT INTO indexer.carried_interface_views SELECT ledger_offset, node_id, ordinal + 100, snapshot_offset, contract_id, interface_id FROM indexer.carried_interface_views", "extra carried_interface_views"},
-		{"INSERT INTO indexer.carried_unknown_elements SELECT ledger_offset, 9999, kind, raw FROM indexer.carried_unknown_elements LIMIT 1", "extra carried_unknown_elements"},
-		{"INSERT INTO indexer.carried_reassignments SELECT (r).* FROM (SELECT jsonb_populate_record(x, '{\"node_id\": 9999}') AS r FROM indexer.carried_reassignments x LIMIT 1) y", "extra carried_reassignments"},
-		{"UPDATE indexer.carried_created SET reassignment_counter = 1 WHERE contract_id = 'left'", "altered carried_created"},
-		{"UPDATE indexer.carried_created SET reassignment_counter = NULL WHERE contract_id = 'both'", "altered carried_created"},
+		{"DELETE FROM indexer.created", "missing created"},
+		{"DELETE FROM indexer.created WHERE contract_id = 'left'", "missing created"},
+		{"DELETE FROM indexer.interface_views", "missing interface_views"},
+		{"DELETE FROM indexer.reassignments", "missing reassignments"},
+		{"DELETE FROM indexer.unknown_elements", "missing unknown_elements"},
+		{"UPDATE indexer.unknown_elements SET exact = NULL", "altered unknown_elements"},
+		{"UPDATE indexer.created SET exact = exact - 'entry_extra'", "altered created"},
+		{"INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref) SELECT ledger_offset, 9999, origin, contract_id, template_ref FROM indexer.created LIMIT 1", "extra created"},
+		{"INSERT INTO indexer.interface_views (ledger_offset, node_id, ordinal, contract_id, interface_id) VALUES (1, 9999, 0, 'x', 'x')", "extra interface_views"},
+		{"INSERT INTO indexer.interface_views (ledger_offset, node_id, ordinal, contract_id, interface_id) SELECT ledger_offset, node_id, ordinal + 100, contract_id, interface_id FROM indexer.interface_views", "extra interface_views"},
+		{"INSERT INTO indexer.unknown_elements (ledger_offset, ordinal, kind, raw) SELECT ledger_offset, 9999, kind, raw FROM indexer.unknown_elements LIMIT 1", "extra unknown_elements"},
+		{"INSERT INTO indexer.reassignments SELECT (r).* FROM (SELECT jsonb_populate_record(x, '{\"node_id\": 9999}') AS r FROM indexer.reassignments x LIMIT 1) y", "extra reassignments"},
+		{"UPDATE indexer.created SET reassignment_counter = 1 WHERE contract_id = 'left'", "altered created"},
+		{"UPDATE indexer.created SET reassignment_counter = NULL WHERE contract_id = 'both'", "altered created"},
 		{"DELETE FROM indexer.template_interfaces", "missing template_interfaces"},
-		{"DELETE FROM indexer.templates", "altered carried_created"},
-		{"UPDATE indexer.templates SET package_name = template_ref", "altered carried_created"},
-		{"UPDATE indexer.synchronizers SET synchronizer_id = synchronizer_ref", "altered carried_created"},
-		{"DELETE FROM indexer.synchronizers", "altered carried_reassignments"},
+		{"DELETE FROM indexer.templates", "altered created"},
+		{"UPDATE indexer.templates SET package_name = template_ref", "altered created"},
+		{"UPDATE indexer.synchronizers SET synchronizer_id = synchronizer_ref", "altered created"},
+		{"DELETE FROM indexer.synchronizers", "altered reassignments"},
 	} {
 		require.Contains(t, kinds(c.differences(s.statement)), s.want, s.statement)
 		c.Exec(s.statement)
@@ -252,11 +253,11 @@ func TestCarriedRowsMissingAndExtra(t *testing.T) {
 		require.Empty(t, unlikeTexts(whole, c.everything()), s.statement)
 	}
 	for _, key := range []string{"", "created", "created 1 x", "created 99999999999999999999 1", "view 1 2 3", "another 1 2"} {
-		require.ErrorContains(t, c.repairer.DropCarried(t.Context(), c.at, []string{key}), "no key of carried rows")
+		require.ErrorContains(t, c.repairer.DropCarried(t.Context(), c.at, []string{key}), "no key of rows of a snapshot")
 	}
 }
 
-// What was active when indexing began is compared with what is carried.
+// What was active when indexing began is compared with the snapshot's rows.
 func TestCompareActiveWithCarriedRows(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -264,14 +265,14 @@ func TestCompareActiveWithCarriedRows(t *testing.T) {
 	a := &activity{testDB: c.testDB, store: c.store, at: c.at, entries: slices.Concat(c.pages...)}
 	require.Empty(t, a.compareActive("SELECT 1"))
 	for statement, want := range map[string][]string{
-		"UPDATE indexer.carried_created SET payload = '1' WHERE contract_id = 'left'":                  {"altered carried_created"},
-		"UPDATE indexer.carried_interface_views SET view_value = '1' WHERE contract_id = 'both'":       {"altered carried_interface_views", "altered carried_interface_views"},
-		"UPDATE indexer.carried_reassignments SET submitter = 'other' WHERE contract_id = 'left'":      {"altered carried_reassignments"},
-		"DELETE FROM indexer.carried_created WHERE contract_id = 'came'":                               {"missing carried_created"},
-		"UPDATE indexer.carried_created SET exact = exact - 'payload'":                                 {"altered carried_created"},
-		"UPDATE indexer.carried_reassignments SET exact = NULL":                                        {"altered carried_reassignments"},
-		"UPDATE indexer.carried_interface_views SET exact = jsonb_set(exact, '{view_value}', '\"1\"')": {"altered carried_interface_views"},
-		"UPDATE indexer.carried_created SET extra = '1', entry_extra = '1', workflow_id = 'other'":     nil, // what they are compared with says so
+		"UPDATE indexer.created SET payload = '1' WHERE contract_id = 'left'":                  {"altered created"},
+		"UPDATE indexer.interface_views SET view_value = '1' WHERE contract_id = 'both'":       {"altered interface_views", "altered interface_views"},
+		"UPDATE indexer.reassignments SET submitter = 'other' WHERE contract_id = 'left'":      {"altered reassignments"},
+		"DELETE FROM indexer.created WHERE contract_id = 'came'":                               {"missing created"},
+		"UPDATE indexer.created SET exact = exact - 'payload'":                                 {"altered created"},
+		"UPDATE indexer.reassignments SET exact = NULL":                                        {"altered reassignments"},
+		"UPDATE indexer.interface_views SET exact = jsonb_set(exact, '{view_value}', '\"1\"')": {"altered interface_views"},
+		"UPDATE indexer.created SET extra = '1', entry_extra = '1', workflow_id = 'other'":     nil, // what they are compared with says so
 	} {
 		require.Equal(t, want, kindsOrNil(a.compareActive(statement)), statement)
 	}

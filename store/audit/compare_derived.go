@@ -21,7 +21,7 @@ const derivedMemory = "256MB"
 // and looks for rows that belong nowhere. It does not ask the ledger. Coverage, floors and watermark must be right:
 // call CompareHeld first. It compares
 //
-//   - facts outside of that range that are not covered, carried rows of another snapshot than the one that is carried;
+//   - facts outside of that range that are not covered, and are of no snapshot;
 //   - updates: one is missing if events are stored at an offset of the range, and no update;
 //   - active_contracts and lifetimes;
 //   - lookups: they have each contract without a known creation that has an event which should have shown it (an
@@ -101,7 +101,7 @@ func (c *derivedComparison) rows(ctx context.Context, sql string, columns map[st
 	})
 }
 
-// outside looks for rows that belong nowhere, and for carried rows of another snapshot than the one that is carried.
+// outside looks for rows that belong nowhere.
 func (c *derivedComparison) outside(ctx context.Context) error {
 	arguments := c.basis.arguments()
 	for _, s := range c.basis.nowhere() {
@@ -109,23 +109,8 @@ func (c *derivedComparison) outside(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, table := range tables.In(tables.Snapshot) {
-		column := table.SnapshotOffset
-		if column == "" {
-			continue
-		}
-		sql := fmt.Sprintf(`SELECT '%s', s.ledger_offset, NULL::integer, %s, ARRAY[(%s)::text], ARRAY[s.%s::text]
-FROM %[1]s s WHERE %[5]s`,
-			table.Name, rowNameSQL(&table), snapshotOf, column, table.Rows("s."+column+" <> "+snapshotOf))
-		if err := c.rows(ctx, sql, map[string][]string{table.Name: {column}}, arguments); err != nil {
-			return err
-		}
-	}
 	return nil
 }
-
-// snapshotOf is the offset of the snapshot that a carried row s is of: that of the floor, or of a resync after it.
-const snapshotOf = "greatest(s.ledger_offset, @floor::bigint)"
 
 // extraRows selects rows s that should not be there.
 func extraRows(table *tables.Table, condition string) string {
@@ -153,8 +138,8 @@ func (c *derivedComparison) orphans(ctx context.Context) error {
 	var events []string
 	for _, table := range tables.In(tables.Facts) {
 		if table.Name != "updates" {
-			events = append(events, "SELECT s.ledger_offset FROM "+table.Name+" s WHERE "+"s.ledger_offset > $1 AND "+
-				"s.ledger_offset <= $2")
+			events = append(events, "SELECT s.ledger_offset FROM "+table.Name+" s WHERE "+
+				table.Rows("s.ledger_offset > $1 AND s.ledger_offset <= $2"))
 		}
 	}
 	return c.rows(ctx, `SELECT DISTINCT 'updates', e.ledger_offset, NULL::integer, '', '{}'::text[], NULL::text[]

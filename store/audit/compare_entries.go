@@ -103,7 +103,7 @@ func (t recordedTable) only(table tables.Table, columns func(string) bool, rows 
 
 func (p places) only(rows func(rowPlace) bool) (q places) {
 	for i := range p.offsets {
-		if rows(rowPlace{offset: p.offsets[i]}) {
+		if rows(rowPlace{p.offsets[i], p.nodeIDs[i]}) {
 			q.add(p.offsets[i], p.nodeIDs[i])
 		}
 	}

@@ -26,7 +26,7 @@ type following struct {
 
 func (s *Stored) newFollowing(ctx context.Context, tx pgx.Tx, family tables.Family, arguments pgx.NamedArgs,
 	names *dictionaries) (*following, error) {
-	columns, err := s.columnsOf(ctx, tx, family)
+	columns, err := s.columnsOf(ctx, tx, tables.In(family))
 	return &following{tx: tx, columns: columns, arguments: arguments, names: names}, err
 }
 

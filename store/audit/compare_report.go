@@ -120,9 +120,7 @@ var renderedColumns = []string{
 	"extra", exactColumn,
 }
 
-func (c *tableComparison) ofViews() bool {
-	return c.table.Name == "interface_views" || c.table.Name == "carried_interface_views"
-}
+func (c *tableComparison) ofViews() bool { return c.table.Name == "interface_views" }
 
 // reportViews reports the interface views of an event that differ: what is a fact as usual, the rest as rendered
 // otherwise, once for each view. Views of the same interface are pairs.

@@ -77,14 +77,13 @@ func (p rowPlace) compare(q rowPlace) int {
 // behind returns the place after all rows at an offset or seq.
 func behind(offset int64) rowPlace { return rowPlace{offset, math.MaxInt32} }
 
-// factColumns returns the columns of every table of facts and of carried rows, in the table's order.
+// factColumns returns the columns of every table of facts, in the table's order.
 func (s *Stored) factColumns(ctx context.Context, db dbsqlc.DBTX) (map[string][]column, error) {
-	return s.columnsOf(ctx, db, tables.Facts, tables.Snapshot)
+	return s.columnsOf(ctx, db, tables.In(tables.Facts))
 }
 
-func (s *Stored) columnsOf(ctx context.Context, db dbsqlc.DBTX,
-	families ...tables.Family) (map[string][]column, error) {
-	list, err := s.db.Queries.ColumnTypes(ctx, db, tables.Names(tables.In(families...)))
+func (s *Stored) columnsOf(ctx context.Context, db dbsqlc.DBTX, of []tables.Table) (map[string][]column, error) {
+	list, err := s.db.Queries.ColumnTypes(ctx, db, tables.Names(of))
 	if err != nil {
 		return nil, fmt.Errorf("read the types of columns: %w", err)
 	}
@@ -95,7 +94,8 @@ func (s *Stored) columnsOf(ctx context.Context, db dbsqlc.DBTX,
 	return columns, nil
 }
 
-// record makes a table's rows as text, without writing them. They are those of one family.
+// record makes a table's rows as text, without writing them. They are those of one family. Columns that the rows do not
+// name are NULL.
 func record(tx pgx.Tx, family tables.Family, rows rows.Table, columns []column) (recordedTable, error) {
 	r := recorder{types: tx.Conn().TypeMap(), table: recordedTable{Table: tables.Get(family, rows.Name)}}
 	if err := r.record(rows, columns); err != nil {
@@ -119,8 +119,13 @@ func (r *recorder) record(rows rows.Table, known []column) error {
 		}
 		r.table.columns = append(r.table.columns, known[i])
 	}
+	for _, c := range known {
+		if columnNamed(r.table.columns, c.name) < 0 {
+			r.table.columns = append(r.table.columns, c)
+		}
+	}
 	for values := range rows.Values() {
-		row := recordedRow{values: make([]*string, len(values)), at: r.place(values)}
+		row := recordedRow{values: make([]*string, len(r.table.columns)), at: r.place(values)}
 		for i, value := range values {
 			var err error
 			if row.values[i], err = r.text(r.table.columns[i], value); err != nil {
@@ -156,8 +161,9 @@ func (r *recorder) text(c column, value any) (*string, error) {
 func (r *recorder) place(values []any) rowPlace {
 	var at rowPlace
 	by, sub := r.table.Key[0], r.table.subColumn()
-	for i, c := range r.table.columns {
-		switch value := values[i].(type) {
+	for i, value := range values {
+		c := r.table.columns[i]
+		switch value := value.(type) {
 		case int64:
 			if c.name == by {
 				at.offset = value

@@ -413,9 +413,9 @@ func TestCompareCoversEveryColumn(t *testing.T) {
 	}))
 }
 
-// factKey is the key of a table of facts or of carried rows; nil: it is none.
+// factKey is the key of a table of facts; nil: it is none.
 func factKey(relation string) []string {
-	for _, table := range tables.In(tables.Facts, tables.Snapshot) {
+	for _, table := range tables.In(tables.Facts) {
 		if table.Name == relation {
 			return table.Key
 		}

@@ -41,7 +41,7 @@ func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, rec
 	}
 	var rows rows.Records
 	rows.AddAll(wanted, erased, after, records)
-	columns, err := s.columnsOf(ctx, tx, tables.Records)
+	columns, err := s.columnsOf(ctx, tx, tables.In(tables.Records))
 	if err != nil {
 		return err
 	}

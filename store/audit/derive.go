@@ -13,7 +13,7 @@ import (
 // basis is the part of the updates from which the projections follow.
 type basis struct {
 	held.Extent
-	snapshot bool // one is carried, of the floor
+	snapshot bool // one lies at the floor
 }
 
 func (s *Stored) basis(ctx context.Context, tx pgx.Tx) (*basis, error) {
@@ -23,7 +23,7 @@ func (s *Stored) basis(ctx context.Context, tx pgx.Tx) (*basis, error) {
 	}
 	snapshot, err := s.db.Queries.HeldSnapshot(ctx, tx)
 	if err != nil {
-		return nil, fmt.Errorf("read whether a snapshot is carried: %w", err)
+		return nil, fmt.Errorf("read whether there is a snapshot: %w", err)
 	}
 	return &basis{extent, snapshot}, nil
 }
@@ -40,19 +40,18 @@ type strays struct {
 	where string
 }
 
-// nowhere returns what chooses facts outside of coverage, and carried rows beyond the watermark,
-// or of the floor where no snapshot is carried.
+// nowhere returns what chooses facts outside of coverage, but for entries of a snapshot, and what a resync took in
+// beyond the watermark.
 func (h *basis) nowhere() (list []strays) {
-	for _, table := range tables.In(tables.Facts) {
-		list = append(list, strays{table, "s.ledger_offset <= @floor"},
-			strays{table, "s.ledger_offset > @watermark AND NOT " + held.CoveredS})
-	}
-	for _, table := range tables.In(tables.Snapshot) {
-		if h.snapshot {
-			list = append(list, strays{table, "s.ledger_offset > @watermark"})
-		} else {
-			list = append(list, strays{table, "s.ledger_offset <= @floor OR s.ledger_offset > @watermark"})
+	for _, table := range tables.In(tables.Facts, tables.Resynced) {
+		if !h.snapshot || table.Family == tables.Facts && table.Snapshot == nil {
+			list = append(list, strays{table, "s.ledger_offset <= @floor"})
 		}
+		beyond := "s.ledger_offset > @watermark"
+		if table.Family == tables.Facts {
+			beyond += " AND NOT " + held.CoveredS
+		}
+		list = append(list, strays{table, beyond})
 	}
 	return list
 }

@@ -98,7 +98,7 @@ func TestRepairCoverageRefusals(t *testing.T) {
 	storetest.RequireProblem(t, i.repairer().RepairCoverage(t.Context(), &end), "ends at offset 99")
 }
 
-// Rows that belong nowhere are found, and go; of a carried row it is put right where it belongs.
+// Rows that belong nowhere are found, and go. Up to the floor an entry of the snapshot may say so, which is not read here.
 func TestRowsThatBelongNowhere(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -108,6 +108,9 @@ func TestRowsThatBelongNowhere(t *testing.T) {
 	before := i.Dump(everyTable...)
 	for _, table := range storetest.FactTables {
 		for _, offset := range []int{3, 109} {
+			if offset == 3 && tables.Get(tables.Facts, table).Snapshot != nil {
+				continue
+			}
 			statements := []string{
 				fmt.Sprintf("CREATE TEMP TABLE more AS SELECT * FROM indexer.%s LIMIT 1", table),
 				fmt.Sprintf("UPDATE more SET ledger_offset = %d", offset), "INSERT INTO indexer." + table + " SELECT * FROM more", "DROP TABLE more",
@@ -124,8 +127,8 @@ func TestRowsThatBelongNowhere(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ statement, want string }{
-		{"UPDATE indexer.carried_created SET snapshot_offset = 7 WHERE contract_id = 'plain'", `carried_created at offset 10, node_id 0: snapshot_offset is "7", and should be "100"`},
-		{"UPDATE indexer.carried_reassignments SET snapshot_offset = 7", `carried_reassignments at offset 90, node_id 0: snapshot_offset is "7", and should be "100"`},
+		{"INSERT INTO indexer.created (ledger_offset, node_id, template_ref, origin, contract_id) SELECT 109, 1073741824, template_ref, origin, contract_id FROM indexer.created WHERE origin = 'snapshot' LIMIT 1",
+			"created at offset 109, node_id 1073741824: the row is stored"},
 		{"INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id) VALUES ('nobody', 101, 77)",
 			"lookups at offset 101, contract_id nobody: the row is stored, and does not follow from the facts"},
 		{"INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter) SELECT contract_id || '?', synchronizer_ref, template_ref, 104, 9, 0 FROM indexer.active_contracts LIMIT 1",

@@ -199,7 +199,12 @@ func (r *Repairer) vacuum(ctx context.Context, names []string) (done []string, e
 }
 
 func (r *RedactionReport) add(relation string, rows int64) {
-	if rows > 0 {
+	i := slices.IndexFunc(r.Rows, func(r RedactedRows) bool { return r.Relation == relation })
+	switch {
+	case rows == 0:
+	case i < 0:
 		r.Rows = append(r.Rows, RedactedRows{Relation: relation, Rows: rows})
+	default:
+		r.Rows[i].Rows += rows
 	}
 }

@@ -93,10 +93,10 @@ func (s *Stored) toRedact(ctx context.Context, tx pgx.Tx, what Redaction) (*toRe
 	return t, s.findChanged(ctx, tx, t, slices.Concat(offsets, t.events.offsets, elements.offsets))
 }
 
-// findEvents finds where the events of the contracts are, facts and carried rows, and their look-ups.
+// findEvents finds where the events of the contracts are, and their look-ups.
 func (t *toRedact) findEvents(ctx context.Context, tx pgx.Tx) error {
 	found := []string{"SELECT l.ledger_offset, l.node_id FROM lookups l WHERE l.contract_id = ANY ($1::text[])"}
-	for _, table := range tables.In(tables.Facts, tables.Snapshot) {
+	for _, table := range tables.In(tables.Facts) {
 		if table.Contract {
 			found = append(found, "SELECT s.ledger_offset, s.node_id FROM "+table.Name+" s WHERE s.contract_id = ANY "+
 				"($1::text[])")
@@ -111,38 +111,27 @@ func (t *toRedact) findEvents(ctx context.Context, tx pgx.Tx) error {
 		})
 }
 
-// findChanged finds the places at which something is about to be erased, stream by stream. Only places that are covered
-// belong to updates.
+// findChanged finds the places at which something is about to be erased, stream by stream. Places that are covered
+// belong to updates, those up to the history floor to the snapshot there.
 func (s *Stored) findChanged(ctx context.Context, tx pgx.Tx, t *toRedact, at []int64) error {
 	covered, err := held.Covered(ctx, s.db, tx, math.MaxInt64)
 	if err != nil {
 		return err
 	}
+	snapshot, err := held.CarriedSnapshot(ctx, s.db, tx)
+	if err != nil {
+		return err
+	}
 	slices.Sort(at)
 	for _, offset := range slices.Compact(at) {
-		if covered.Has(offset) {
+		switch {
+		case covered.Has(offset):
 			t.changed[findings.SealedUpdates] = append(t.changed[findings.SealedUpdates], offset)
+		case snapshot != nil && offset <= int64(snapshot.At):
+			t.changed[findings.SealedSnapshot] = append(t.changed[findings.SealedSnapshot], offset)
 		}
 	}
 	t.changed[findings.SealedTransactions] = t.seqs
-	snapshot, err := held.CarriedSnapshot(ctx, s.db, tx)
-	if err != nil || snapshot == nil {
-		return err
-	}
-	var carried []int64
-	for _, table := range redactable() {
-		if table.Family != tables.Snapshot {
-			continue
-		}
-		offsets, err := pg.Column[int64](ctx, tx, "SELECT DISTINCT s.ledger_offset FROM "+table.Name+" s WHERE "+
-			table.Rows(t.where(&table)), t.args)
-		if err != nil {
-			return fmt.Errorf("look for what is to be erased from %s: %w", table.Name, err)
-		}
-		carried = append(carried, offsets...)
-	}
-	slices.Sort(carried)
-	t.changed[findings.SealedSnapshot] = slices.Compact(carried)
 	return nil
 }
 
@@ -192,7 +181,7 @@ const (
 	atUpdates = "s.ledger_offset = ANY (@offsets::bigint[])"
 )
 
-// where chooses a table's rows of which content is to be erased, whichever snapshot they are of.
+// where chooses a table's rows of which content is to be erased.
 func (t *toRedact) where(table *tables.Table) string {
 	var at []string
 	switch {
@@ -218,7 +207,7 @@ func (t *toRedact) where(table *tables.Table) string {
 			content[i] = "s.exact - @times::text[] <> '{}'"
 		}
 	}
-	return "(" + strings.Join(at, " OR ") + ") AND (" + strings.Join(content, " OR ") + ")"
+	return table.Rows("(" + strings.Join(at, " OR ") + ") AND (" + strings.Join(content, " OR ") + ")")
 }
 
 func (t *toRedact) erase(ctx context.Context, tx pgx.Tx, table *tables.Table) (erased int64, err error) {

@@ -395,7 +395,7 @@ func TestWhatWasRedactedDoesNotComeBackWithASnapshot(t *testing.T) {
 	require.True(t, ok)
 	l.Close()
 	before, _ := d.holds()
-	for _, table := range tables.In(tables.Snapshot) {
+	for _, table := range tables.OfSnapshot() {
 		require.Contains(t, before, table.Name)
 	}
 	check := func(way string) {
@@ -420,7 +420,7 @@ func TestWhatWasRedactedDoesNotComeBackWithASnapshot(t *testing.T) {
 	require.Equal(t, []string{"4 5", "6 8", "9 10"}, d.Rows("SELECT from_exclusive, to_inclusive FROM ledger.rewrites WHERE stream = 'snapshot' ORDER BY 1"),
 		"the creations, a reassignment, and what is unknown, which lies at the offset of the snapshot")
 
-	d.Exec("UPDATE indexer.carried_created SET payload = '{}'; DELETE FROM indexer.carried_interface_views; UPDATE indexer.carried_unknown_elements SET raw = '{}'")
+	d.Exec("UPDATE indexer.created SET payload = '{}'; DELETE FROM indexer.interface_views; UPDATE indexer.unknown_elements SET raw = '{}'")
 	require.NotEmpty(t, compareCarried())
 	r := d.repairs(d.store())
 	require.NoError(t, r.RepairCarried(ctx, 10, 0, entries()))
@@ -430,7 +430,7 @@ func TestWhatWasRedactedDoesNotComeBackWithASnapshot(t *testing.T) {
 
 	b := d.leadPruning(d.store())
 	require.NoError(t, b.Prune(ctx, 11))
-	require.Equal(t, "doomed doomed-leaving doomed-leaving kept", d.Row("SELECT string_agg(contract_id, ' ' ORDER BY contract_id) FROM indexer.carried_created"),
+	require.Equal(t, "doomed doomed-leaving doomed-leaving kept", d.Row("SELECT string_agg(contract_id, ' ' ORDER BY contract_id) FROM indexer.created WHERE origin = 'snapshot'"),
 		"where it left, and where it is active")
 	check("pruned")
 }

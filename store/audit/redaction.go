@@ -95,7 +95,7 @@ func (s *Stored) redactedBefore(ctx context.Context, db dbsqlc.DBTX, what Redact
 // toRedact says where the content lies that is erased.
 type toRedact struct {
 	report  RedactionReport
-	events  places // of the contracts, facts and carried ones, and their look-ups
+	events  places // of the contracts, and their look-ups
 	seqs    []int64
 	records map[string][]ledger.Transaction // that follow from updates, by the update's id, without what is erased
 	args    pgx.NamedArgs

@@ -15,9 +15,9 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// RepairCarried makes the carried rows of entries those that writing the entries makes, in one transaction, and adds
-// names that the dictionaries lack, as RepairUpdates does. The arguments are those of CompareCarried. The active set,
-// and what else follows from carried rows, stay as they are.
+// RepairCarried makes the rows of entries those that writing the entries makes, in one transaction, and adds names that
+// the dictionaries lack, as RepairUpdates does. The arguments are those of CompareCarried. The active set, and what else
+// follows from the entries, stay as they are.
 //
 // Pages are to be repaired in their order: a creation event that is stored as an active entry's is left to that entry.
 func (r *Repairer) RepairCarried(ctx context.Context, at ledger.Offset, before int64,
@@ -36,8 +36,16 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 	if err != nil {
 		return err
 	}
+	refuse := func(tx pgx.Tx) error { return r.stored.refuseReplaced(ctx, tx, page.progress.At) }
+	if err := r.stored.db.ReadOnly(ctx, refuse); err != nil {
+		return err
+	}
+	r.term.Partitions.Forget()
+	if err := writing.EnsureSnapshot(ctx, r.term.Partitions, page.progress.At); err != nil {
+		return err
+	}
 	return r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
-		if err := r.stored.refuseReplaced(ctx, tx, page.progress.At); err != nil {
+		if err := refuse(tx); err != nil {
 			return err
 		}
 		if err := r.addNames(ctx, tx, wanted); err != nil {
@@ -58,7 +66,7 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 
 // rewriteCarried writes the rows that the page should have in the place of those that are stored.
 func (w *writer) rewriteCarried(ctx context.Context, tx pgx.Tx, page *carriedPage, carried *rows.Carried) error {
-	for _, table := range tables.In(tables.Snapshot) {
+	for _, table := range tables.OfSnapshot() {
 		where, arguments := page.stored(carried, table.Name)
 		if _, err := tx.Exec(ctx, table.Delete(where), arguments...); err != nil {
 			return fmt.Errorf("remove the stored rows of %s: %w", table.Name, err)
@@ -67,7 +75,7 @@ func (w *writer) rewriteCarried(ctx context.Context, tx pgx.Tx, page *carriedPag
 	return writing.CopyTables(ctx, tx, carried.Tables())
 }
 
-// DropCarried removes, in one transaction, carried rows by keys from CarriedAt, and with them all rows that belong
+// DropCarried removes, in one transaction, rows of entries by keys from CarriedAt, and with them all rows that belong
 // to none then. The creation event of an incomplete reassignment stays, without what it had of an active entry. A key
 // that can't be from CarriedAt is an error.
 func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []string) error {
@@ -89,13 +97,13 @@ func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []str
 			if err := r.stored.db.Queries.CarriedDrop(ctx, tx, dropped); err != nil {
 				return fmt.Errorf("remove the rows: %w", err)
 			}
-			if err := r.stored.db.Queries.CarriedViewsDropOrphans(ctx, tx); err != nil {
+			if err := r.stored.db.Queries.CarriedViewsDropOrphans(ctx, tx, int64(at)); err != nil {
 				return fmt.Errorf("remove interface views of no event: %w", err)
 			}
 			return r.repaired(ctx, tx, findings.SealedSnapshot, 0, int64(at), writing.Repaired)
 		})
 	if err != nil {
-		return fmt.Errorf("drop %d carried rows of the snapshot at offset %d: %w", len(keys), at, err)
+		return fmt.Errorf("drop %d rows of the snapshot at offset %d: %w", len(keys), at, err)
 	}
 	return nil
 }

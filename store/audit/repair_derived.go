@@ -88,40 +88,10 @@ type derivation struct {
 	basis *basis
 }
 
-// outside removes what belongs nowhere. One snapshot is carried, so carried rows are of that; of two that would be the
-// same row then the one stays that is already.
+// outside removes what belongs nowhere.
 func (d *derivation) outside(ctx context.Context) error {
-	if err := d.remove(ctx, d.basis.nowhere()); err != nil {
-		return err
-	}
-	for _, table := range tables.In(tables.Snapshot) {
-		column := table.SnapshotOffset
-		if column == "" {
-			continue
-		}
-		wrong := table.Rows("s." + column + " <> " + snapshotOf)
-		var same []string
-		for _, name := range table.Key {
-			if name != column {
-				same = append(same, fmt.Sprintf("r.%[1]s IS NOT DISTINCT FROM s.%[1]s", name))
-			}
-		}
-		for _, sql := range []string{
-			fmt.Sprintf("DELETE FROM %s s WHERE %s AND EXISTS (SELECT FROM %[1]s r WHERE r.%[3]s = %[4]s AND %[5]s)", table.Name,
-				wrong, column, snapshotOf, strings.Join(same, " AND ")),
-			fmt.Sprintf("UPDATE %s s SET %s = %s WHERE %s", table.Name, column, snapshotOf, wrong),
-		} {
-			if _, err := d.tx.Exec(ctx, sql, d.basis.arguments()); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (d *derivation) remove(ctx context.Context, list []strays) error {
 	arguments := d.basis.arguments()
-	for _, s := range list {
+	for _, s := range d.basis.nowhere() {
 		if _, err := d.tx.Exec(ctx, s.table.Delete(s.where), arguments); err != nil {
 			return err
 		}

@@ -48,7 +48,7 @@ func TestAHoleAloneEndsNoTerm(t *testing.T) {
 
 // One stray row that seems to come from a snapshot makes no snapshot, and no known active set, where indexing began
 // without.
-func TestAStrayCarriedRowIsNoSnapshot(t *testing.T) {
+func TestAStrayRowIsNoSnapshot(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	brief.Long(t, "compares and repairs again and again")
@@ -62,10 +62,10 @@ func TestAStrayCarriedRowIsNoSnapshot(t *testing.T) {
 			require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(start)))
 			l.Close()
 			before := i.Dump(everyTable...)
-			i.Exec("INSERT INTO indexer.carried_unknown_elements (ledger_offset, ordinal, kind, raw) VALUES ($1, 0, 'New', '{}')", start)
+			i.Exec("INSERT INTO indexer.unknown_elements (ledger_offset, ordinal, kind, raw) VALUES ($1, 0, 'New', '{}')", start)
 			list := i.differences(nil)
 			require.Len(t, list, 1)
-			require.Equal(t, "carried_unknown_elements", list[0].Relation)
+			require.Equal(t, "unknown_elements", list[0].Relation)
 			require.Equal(t, findings.Extra, list[0].Kind)
 			require.Empty(t, i.repaired(i.repairer(), nil))
 			require.Equal(t, before, i.Dump(everyTable...))

@@ -15,12 +15,16 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// sealedFamilies are the tables of each stream. Of a snapshot all rows belong to its window, wherever they claim to
-// lie; but exact values of carried rows and of facts are in one table, and distinguished by their offsets, which are
-// covered or not. What is not sealed are look-ups and offset checkpoints: they may be replaced.
-var sealedFamilies = map[string]tables.Family{
-	findings.SealedUpdates: tables.Facts, findings.SealedSnapshot: tables.Snapshot,
-	findings.SealedTransactions: tables.Records,
+// sealed returns the tables of a stream. What lies up to the offset of a snapshot is of the snapshot. What is not
+// sealed are look-ups and offset checkpoints: they may be replaced.
+func sealed(stream string) []tables.Table {
+	switch stream {
+	case findings.SealedSnapshot:
+		return append(tables.OfSnapshot(), tables.In(tables.Resynced)...)
+	case findings.SealedTransactions:
+		return tables.In(tables.Records)
+	}
+	return tables.In(tables.Facts)
 }
 
 // rowsDigest returns a SHA-256 over all rows of a window: over the name of each table that has any, and over the
@@ -31,7 +35,7 @@ func (s *Stored) rowsDigest(ctx context.Context, tx pgx.Tx, stream string, from,
 		return nil, err
 	}
 	whole := sha256.New()
-	for _, table := range tables.In(sealedFamilies[stream]) {
+	for _, table := range sealed(stream) {
 		sql, err := digestsSQL(&table, columns[table.Name])
 		if err != nil {
 			return nil, err
@@ -55,7 +59,7 @@ func (s *Stored) rowsDigest(ctx context.Context, tx pgx.Tx, stream string, from,
 
 // sealedColumns returns the columns of a stream's tables, in the order of their names.
 func (s *Stored) sealedColumns(ctx context.Context, db dbsqlc.DBTX, stream string) (map[string][]column, error) {
-	columns, err := s.columnsOf(ctx, db, sealedFamilies[stream])
+	columns, err := s.columnsOf(ctx, db, sealed(stream))
 	if err != nil {
 		return nil, err
 	}

@@ -388,7 +388,7 @@ func TestSealSnapshot(t *testing.T) {
 	w, err = s.SnapshotWindow(ctx, 1)
 	require.NoError(t, err)
 	require.Equal(t, &findings.Window{From: 0, To: 100, Full: true, Again: true}, w, "nobody compared the whole")
-	d.Exec("DELETE FROM indexer.carried_interface_views")
+	d.Exec("DELETE FROM indexer.interface_views WHERE ledger_offset <= 100")
 	require.Equal(t, []string{"altered stream snapshot, from_exclusive 0, to_inclusive 100 digest"}, d.damaged(s))
 }
 
@@ -402,11 +402,11 @@ func TestNobodyWaitsForTheDigestOfASnapshot(t *testing.T) {
 	reads := d.Connect()
 	tx, err := reads.Begin(ctx)
 	require.NoError(t, err)
-	_, err = tx.Exec(ctx, "LOCK TABLE indexer.carried_created IN ACCESS EXCLUSIVE MODE")
+	_, err = tx.Exec(ctx, "LOCK TABLE indexer.created IN ACCESS EXCLUSIVE MODE")
 	require.NoError(t, err)
 	sealed := make(chan error, 1)
 	go func() { sealed <- l.SealUnseen(ctx, findings.SealedSnapshot, 0, 100, findings.SealNotShown) }()
-	d.WaitFor("SELECT EXISTS (SELECT FROM pg_locks k WHERE NOT k.granted AND k.relation = 'indexer.carried_created'::regclass)")
+	d.WaitFor("SELECT EXISTS (SELECT FROM pg_locks k WHERE NOT k.granted AND k.relation = 'indexer.created'::regclass)")
 	d.Exec("SELECT FROM indexer.leadership WHERE role = 'repair' FOR UPDATE NOWAIT")
 	require.NoError(t, tx.Rollback(ctx))
 	require.NoError(t, <-sealed)

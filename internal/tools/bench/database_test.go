@@ -40,7 +40,7 @@ func TestTablesAreFoundByTheirColumns(t *testing.T) {
 	facts, snapshot, records := of(ofFacts), of(ofSnapshot), of(ofRecords)
 	require.Equal(t, table{"updates", "ledger_offset"}, facts[0])
 	require.Equal(t, table{"transactions", "seq"}, records[0])
-	require.Subset(t, facts, []table{{"created", "ledger_offset"}, {"carried_created", "ledger_offset"},
+	require.Subset(t, facts, []table{{"created", "ledger_offset"},
 		{"offset_checkpoints", "ledger_offset"}, {"party_lists", "party_list_ref"}, {"novelties", "ledger_offset"}})
 	require.Subset(t, snapshot, append([]table{{"active_contracts", "activated_offset"}, {"lifetimes", "activated_offset"}}, facts...))
 	require.Subset(t, records, []table{{"transfers", "seq"}, {"party_transfers", "seq"}})

@@ -172,8 +172,8 @@ func countUpdate(rows map[string]int64, raw []byte) (events int64) {
 
 // countEntry adds the rows that an entry of a snapshot must leave.
 func countEntry(rows map[string]int64, raw []byte) (events int64) {
-	rows["carried_created"]++
-	rows["carried_reassignments"] += count(raw, `{"JsIncomplete`)
+	rows["created"]++
+	rows["reassignments"] += count(raw, `{"JsIncomplete`)
 	rows["active_contracts"] += count(raw, `{"JsActiveContract":{`)
 	return 1
 }

@@ -78,8 +78,8 @@ func (l *limit) dumpSchema(ctx context.Context) error {
 		return err
 	}
 	for _, t := range tables {
-		args = append(args, "--exclude-table-data="+l.db.pair.Tables+"."+t.Name, "--exclude-table-data="+l.db.pair.Tables+"."+
-			t.Name+"_p*")
+		name := "--exclude-table-data=" + l.db.pair.Tables + "." + t.Name
+		args = append(args, name, name+"_p*", name+"_to*")
 	}
 	out, err := exec.CommandContext(ctx, "pg_dump", append(args, l.db.url())...).CombinedOutput()
 	if err != nil {

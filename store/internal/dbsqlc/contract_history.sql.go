@@ -61,13 +61,11 @@ SELECT e.ledger_offset, e.node_id, e.kind, e.origin, e.update_id, e.record_time,
     e.acs_delta, e.choice, e.consuming, e.interface_id, so.synchronizer_id AS source_synchronizer_id,
     ta.synchronizer_id AS target_synchronizer_id, e.reassignment_id, e.reassignment_counter
 FROM (
-    SELECT c.ledger_offset, c.node_id, 'created' AS kind, c.origin, (SELECT u.update_id FROM updates u WHERE u.ledger_offset = c.ledger_offset) AS update_id,
+    SELECT c.ledger_offset, c.node_id, 'created' AS kind, c.origin,
+        (SELECT u.update_id FROM updates u WHERE u.ledger_offset = c.ledger_offset AND c.origin <> 'snapshot') AS update_id,
         c.record_time, c.synchronizer_ref, c.template_ref, c.acs_delta, NULL::text AS choice, NULL::boolean AS consuming, NULL::text AS interface_id,
         NULL::integer AS source_ref, NULL::integer AS target_ref, NULL::text AS reassignment_id, NULL::bigint AS reassignment_counter
     FROM created c WHERE c.contract_id = $1
-    UNION ALL
-    SELECT c.ledger_offset, c.node_id, 'created', 'snapshot', NULL, NULL, c.synchronizer_ref, c.template_ref, c.acs_delta, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-    FROM carried_created c WHERE c.contract_id = $1
     UNION ALL
     SELECT a.ledger_offset, a.node_id, 'archived', '', (SELECT u.update_id FROM updates u WHERE u.ledger_offset = a.ledger_offset),
         a.record_time, a.synchronizer_ref, a.template_ref, true, NULL, NULL, NULL, NULL, NULL, NULL, NULL
@@ -87,10 +85,6 @@ FROM (
         r.record_time, r.synchronizer_ref, r.template_ref, NULL, NULL, NULL, NULL, r.source_ref, r.target_ref, r.reassignment_id,
         r.reassignment_counter
     FROM reassignments r WHERE r.contract_id = $1
-    UNION ALL
-    SELECT r.ledger_offset, r.node_id, r.kind, '', NULL, NULL, r.synchronizer_ref, r.template_ref, NULL, NULL, NULL, NULL, r.source_ref,
-        r.target_ref, r.reassignment_id, r.reassignment_counter
-    FROM carried_reassignments r WHERE r.contract_id = $1
 ) e
 LEFT JOIN templates t ON t.template_ref = e.template_ref
 LEFT JOIN synchronizers s ON s.synchronizer_ref = e.synchronizer_ref

@@ -51,7 +51,9 @@ WITH finished AS (
     SELECT 'snapshots', '', 'its rows are stored, and which snapshot they are of is not'
     FROM floors f
     WHERE f.history_floor > 0 AND f.state_floor IS NOT NULL AND NOT EXISTS (SELECT FROM snapshots)
-      AND (EXISTS (SELECT FROM carried_created) OR EXISTS (SELECT FROM carried_reassignments) OR EXISTS (SELECT FROM carried_unknown_elements))
+      AND (EXISTS (SELECT FROM created c WHERE c.ledger_offset <= f.history_floor)
+        OR EXISTS (SELECT FROM reassignments r WHERE r.ledger_offset <= f.history_floor)
+        OR EXISTS (SELECT FROM unknown_elements u WHERE u.ledger_offset <= f.history_floor))
     UNION ALL
     SELECT 'redactions', 'redaction ' || n.redaction, 'a later one is stored, and it is not'
     FROM generate_series(1, (SELECT max(r.redaction) FROM redactions r)) n (redaction)

@@ -86,7 +86,6 @@ const lookupsCreationKnown = `-- name: LookupsCreationKnown :many
 SELECT w.contract_id::text AS contract_id
 FROM (SELECT unnest($1::text[]) AS contract_id) w
 WHERE EXISTS (SELECT FROM created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT watermark()))
-   OR EXISTS (SELECT FROM carried_created c WHERE c.contract_id = w.contract_id)
 `
 
 // The contracts among those given whose creation is stored, up to the watermark. The ids are unnested, so that the planner looks each

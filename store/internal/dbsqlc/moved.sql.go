@@ -54,7 +54,7 @@ func (q *Queries) EndedAmulets(ctx context.Context, db DBTX, arg EndedAmuletsPar
 const movedAmulets = `-- name: MovedAmulets :many
 SELECT c.ledger_offset, c.node_id, c.contract_id, true AS created, c.payload
 FROM created c
-WHERE c.ledger_offset >= $1 AND c.ledger_offset <= $2 AND c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
+WHERE c.ledger_offset >= $1 AND c.ledger_offset <= $2 AND c.origin <> 'snapshot' AND c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
 UNION ALL
 SELECT e.ledger_offset, e.node_id, e.contract_id, false, NULL
 FROM exercised e

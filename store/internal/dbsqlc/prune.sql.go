@@ -93,6 +93,24 @@ func (q *Queries) PruneMoveLookups(ctx context.Context, db DBTX, arg PruneMoveLo
 	return err
 }
 
+const pruneMoveUnknown = `-- name: PruneMoveUnknown :execrows
+UPDATE unknown_elements SET ledger_offset = $1 WHERE ledger_offset <= $2
+`
+
+type PruneMoveUnknownParams struct {
+	Floor       int64 `db:"floor"`
+	FloorBefore int64 `db:"floor_before"`
+}
+
+// Moves the entries of a snapshot that are of unknown kinds to the floor.
+func (q *Queries) PruneMoveUnknown(ctx context.Context, db DBTX, arg PruneMoveUnknownParams) (int64, error) {
+	result, err := db.Exec(ctx, pruneMoveUnknown, arg.Floor, arg.FloorBefore)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const prunePartitions = `-- name: PrunePartitions :many
 
 SELECT p.relation, p.name, p.from_offset, p.to_offset, pg_total_relation_size(c.oid)::bigint AS bytes, c.reltuples::bigint AS about_rows
@@ -195,9 +213,7 @@ WITH before AS (
 INSERT INTO snapshots (snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, pruned, mixed)
 SELECT $1::bigint,
     (SELECT v.scope FROM coverage v WHERE v.stream = 'updates' AND v.from_exclusive <= $1 AND v.to_inclusive > $1), '', '',
-    (SELECT count(*) FROM carried_created c WHERE c.reassignment_counter IS NOT NULL AND c.snapshot_offset = $1) + (SELECT count(*) FROM carried_reassignments)
-        + (SELECT count(*) FROM carried_unknown_elements),
-    now(), now(), true,
+    $2::bigint, now(), now(), true,
     (SELECT nullif(count(DISTINCT w.scope) > 1 OR bool_or(w.mixed), false) FROM (
         SELECT v.scope, false AS mixed FROM coverage v WHERE v.stream = 'updates' AND v.from_exclusive <= $1
         UNION ALL
@@ -205,9 +221,13 @@ SELECT $1::bigint,
     ) w)
 `
 
-// Puts a snapshot at the floor in the place of the one that was carried. An entry is what is active, or an incomplete reassignment. Its
-// scope is that of the coverage, which is still there.
-func (q *Queries) PruneSnapshot(ctx context.Context, db DBTX, floor int64) error {
-	_, err := db.Exec(ctx, pruneSnapshot, floor)
+type PruneSnapshotParams struct {
+	Floor   int64 `db:"floor"`
+	Entries int64 `db:"entries"`
+}
+
+// Puts a snapshot at the floor in the place of the one before. Its scope is that of the coverage, which is still there.
+func (q *Queries) PruneSnapshot(ctx context.Context, db DBTX, arg PruneSnapshotParams) error {
+	_, err := db.Exec(ctx, pruneSnapshot, arg.Floor, arg.Entries)
 	return err
 }

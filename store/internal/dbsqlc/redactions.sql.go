@@ -42,15 +42,14 @@ SELECT k.id::text AS contract_id,
     EXISTS (SELECT FROM active_contracts a WHERE a.contract_id = k.id) AS active,
     (EXISTS (SELECT FROM archived a WHERE a.contract_id = k.id AND a.ledger_offset <= watermark())
      OR EXISTS (SELECT FROM exercised e WHERE e.contract_id = k.id AND e.consuming AND e.ledger_offset <= watermark()))::boolean AS ended,
-    (EXISTS (SELECT FROM created c WHERE c.contract_id = k.id AND (c.acs_delta IS NOT FALSE OR c.origin = 'assignment') AND c.ledger_offset <= watermark())
-     OR EXISTS (SELECT FROM carried_created c WHERE c.contract_id = k.id)
-     OR EXISTS (SELECT FROM reassignments r WHERE r.contract_id = k.id AND r.ledger_offset <= watermark())
+    (EXISTS (SELECT FROM created c WHERE c.contract_id = k.id AND (c.acs_delta IS NOT FALSE OR c.origin <> 'transaction') AND c.ledger_offset <= watermark())
+     OR EXISTS (SELECT FROM reassignments r WHERE r.contract_id = k.id AND r.created_offset IS NULL AND r.ledger_offset <= watermark())
      OR EXISTS (SELECT FROM floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL)
         AND EXISTS (SELECT FROM exercised e WHERE e.contract_id = k.id AND e.ledger_offset <= watermark())
         AND NOT EXISTS (SELECT FROM created c WHERE c.contract_id = k.id AND c.ledger_offset <= watermark()))::boolean AS activated,
     (EXISTS (SELECT FROM created c WHERE c.contract_id = k.id AND c.ledger_offset <= watermark())
      OR EXISTS (SELECT FROM exercised e WHERE e.contract_id = k.id AND e.ledger_offset <= watermark())
-     OR EXISTS (SELECT FROM carried_reassignments r WHERE r.contract_id = k.id))::boolean AS known
+     OR EXISTS (SELECT FROM reassignments r WHERE r.contract_id = k.id))::boolean AS known
 FROM unnest($1::text[]) k (id)
 `
 
@@ -106,7 +105,7 @@ func (q *Queries) RedactionCounts(ctx context.Context, db DBTX) (RedactionCounts
 }
 
 const redactionCreated = `-- name: RedactionCreated :many
-SELECT DISTINCT c.contract_id FROM created c WHERE c.ledger_offset = ANY ($1::bigint[]) ORDER BY 1
+SELECT DISTINCT c.contract_id FROM created c WHERE c.ledger_offset = ANY ($1::bigint[]) AND c.origin <> 'snapshot' ORDER BY 1
 `
 
 // The contracts that updates created or assigned.
@@ -133,8 +132,7 @@ func (q *Queries) RedactionCreated(ctx context.Context, db DBTX, ledgerOffsets [
 const redactionHold = `-- name: RedactionHold :exec
 WITH held AS (
     SELECT h.position_id, h.owner, h.instrument, h.instrument_admin, h.admin_signed,
-        coalesce((SELECT c.stakeholders_ref FROM created c WHERE c.ledger_offset = p.ledger_offset AND c.node_id = p.node_id),
-                 (SELECT max(c.stakeholders_ref) FROM carried_created c WHERE c.ledger_offset = p.ledger_offset AND c.node_id = p.node_id)) AS stakeholders_ref
+        (SELECT c.stakeholders_ref FROM created c WHERE c.ledger_offset = p.ledger_offset AND c.node_id = p.node_id) AS stakeholders_ref
     FROM (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::integer[]) AS node_id) p
     CROSS JOIN LATERAL (
         SELECT x.position_id, x.owner, x.instrument, x.instrument_admin, x.admin_signed FROM holding_events x
@@ -201,12 +199,7 @@ WITH rare AS MATERIALIZED (
 ), places AS MATERIALIZED (
     SELECT c.ledger_offset, c.node_id FROM created c
     WHERE EXISTS (SELECT FROM rare)
-      AND (c.acs_delta IS FALSE OR c.ledger_offset > watermark())
-      AND (c.stakeholders_ref IS NULL OR c.stakeholders_ref IN (SELECT l.stakeholders_ref FROM lists l))
-    UNION
-    SELECT c.ledger_offset, c.node_id FROM carried_created c
-    WHERE EXISTS (SELECT FROM rare)
-      AND c.reassignment_counter IS NULL
+      AND (c.acs_delta IS FALSE OR c.ledger_offset > watermark() OR c.origin = 'snapshot' AND c.reassignment_counter IS NULL)
       AND (c.stakeholders_ref IS NULL OR c.stakeholders_ref IN (SELECT l.stakeholders_ref FROM lists l))
 ), held AS MATERIALIZED (
     SELECT DISTINCT h.position_id FROM places p
@@ -403,12 +396,6 @@ WHERE EXISTS (
     SELECT FROM unnest($1::text[]) c (id)
     WHERE strpos(u.raw::text, btrim(to_jsonb(c.id)::text, '"')) > 0
        OR strpos(u.exact->>'raw', c.id) > 0)
-UNION
-SELECT u.ledger_offset, u.ordinal FROM carried_unknown_elements u
-WHERE EXISTS (
-    SELECT FROM unnest($1::text[]) c (id)
-    WHERE strpos(u.raw::text, btrim(to_jsonb(c.id)::text, '"')) > 0
-       OR strpos(u.exact->>'raw', c.id) > 0)
 `
 
 type RedactionUnknownRow struct {
@@ -416,7 +403,7 @@ type RedactionUnknownRow struct {
 	Ordinal      int32 `db:"ordinal"`
 }
 
-// Elements of unknown kinds that name one of some contracts, facts and carried rows. In jsonb's text an id is as in JSON.
+// Elements of unknown kinds that name one of some contracts. In jsonb's text an id is as in JSON.
 func (q *Queries) RedactionUnknown(ctx context.Context, db DBTX, contractIds []string) ([]RedactionUnknownRow, error) {
 	rows, err := db.Query(ctx, redactionUnknown, contractIds)
 	if err != nil {

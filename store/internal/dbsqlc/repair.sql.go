@@ -72,7 +72,7 @@ func (q *Queries) ActiveAsOf(ctx context.Context, db DBTX, arg ActiveAsOfParams)
 
 const carriedCreatedOfActive = `-- name: CarriedCreatedOfActive :one
 SELECT EXISTS (
-    SELECT FROM carried_created
+    SELECT FROM created
     WHERE ledger_offset = $1 AND node_id = $2 AND reassignment_counter IS NOT NULL)
 `
 
@@ -81,7 +81,7 @@ type CarriedCreatedOfActiveParams struct {
 	NodeID       int32 `db:"node_id"`
 }
 
-// Whether a carried creation event belongs to an active contract of the snapshot.
+// Whether a creation event belongs to an active contract of the snapshot.
 func (q *Queries) CarriedCreatedOfActive(ctx context.Context, db DBTX, arg CarriedCreatedOfActiveParams) (bool, error) {
 	row := db.QueryRow(ctx, carriedCreatedOfActive, arg.LedgerOffset, arg.NodeID)
 	var exists bool
@@ -92,21 +92,21 @@ func (q *Queries) CarriedCreatedOfActive(ctx context.Context, db DBTX, arg Carri
 const carriedDrop = `-- name: CarriedDrop :exec
 WITH dropped AS (
     SELECT unnest($1::text[]) AS kind, unnest($2::bigint[]) AS ledger_offset, unnest($3::integer[]) AS number
-), reassignments AS (
-    DELETE FROM carried_reassignments r USING dropped d
+), moves AS (
+    DELETE FROM reassignments r USING dropped d
     WHERE d.kind = 'reassignment' AND d.ledger_offset = r.ledger_offset AND d.number = r.node_id
 ), unknown AS (
-    DELETE FROM carried_unknown_elements u USING dropped d
+    DELETE FROM unknown_elements u USING dropped d
     WHERE d.kind = 'unknown' AND d.ledger_offset = u.ledger_offset AND d.number = u.ordinal
 ), incomplete AS (
-    UPDATE carried_created c SET reassignment_counter = NULL FROM dropped d
+    UPDATE created c SET reassignment_counter = NULL FROM dropped d
     WHERE d.kind = 'active' AND d.ledger_offset = c.ledger_offset AND d.number = c.node_id
-      AND EXISTS (SELECT FROM carried_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id)
+      AND EXISTS (SELECT FROM reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id)
 )
-DELETE FROM carried_created c USING dropped d
+DELETE FROM created c USING dropped d
 WHERE d.kind IN ('active', 'created') AND d.ledger_offset = c.ledger_offset AND d.number = c.node_id
   AND NOT EXISTS (
-      SELECT FROM carried_reassignments r
+      SELECT FROM reassignments r
       WHERE d.kind = 'active' AND r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id)
 `
 
@@ -116,7 +116,7 @@ type CarriedDropParams struct {
 	Numbers []int32  `db:"numbers"`
 }
 
-// Removes the carried rows that CarriedAt returned. The arrays are parallel. The creation event of an active contract stays, without
+// Removes the rows of the snapshot that CarriedAt returned. The arrays are parallel. The creation event of an active contract stays, without
 // its counter, if an incomplete reassignment needs it.
 func (q *Queries) CarriedDrop(ctx context.Context, db DBTX, arg CarriedDropParams) error {
 	_, err := db.Exec(ctx, carriedDrop, arg.Kinds, arg.Offsets, arg.Numbers)
@@ -130,13 +130,13 @@ WITH places AS (
     SELECT unnest($3::bigint[]) AS ledger_offset, unnest($4::integer[]) AS node_id
 )
 SELECT (CASE WHEN c.reassignment_counter IS NULL THEN 'created' ELSE 'active' END)::text AS kind, c.ledger_offset, c.node_id AS number
-FROM carried_created c JOIN places p ON p.ledger_offset = c.ledger_offset AND p.node_id = c.node_id
+FROM created c JOIN places p ON p.ledger_offset = c.ledger_offset AND p.node_id = c.node_id
 UNION ALL
 SELECT 'reassignment', r.ledger_offset, r.node_id
-FROM carried_reassignments r JOIN reassigned p ON p.ledger_offset = r.ledger_offset AND p.node_id = r.node_id
+FROM reassignments r JOIN reassigned p ON p.ledger_offset = r.ledger_offset AND p.node_id = r.node_id
 UNION ALL
 SELECT 'unknown', u.ledger_offset, u.ordinal
-FROM carried_unknown_elements u
+FROM unknown_elements u
 WHERE u.ledger_offset = $5 AND u.ordinal >= $6::bigint AND u.ordinal < $7::bigint
 `
 
@@ -156,7 +156,7 @@ type CarriedEventsRow struct {
 	Number       int32  `db:"number"`
 }
 
-// The carried events at some places, with their kinds as in CarriedAt. The arrays are parallel.
+// The events of the snapshot at some places, with their kinds as in CarriedAt. The arrays are parallel.
 func (q *Queries) CarriedEvents(ctx context.Context, db DBTX, arg CarriedEventsParams) ([]CarriedEventsRow, error) {
 	rows, err := db.Query(ctx, carriedEvents,
 		arg.CreatedOffsets,
@@ -186,13 +186,13 @@ func (q *Queries) CarriedEvents(ctx context.Context, db DBTX, arg CarriedEventsP
 }
 
 const carriedViewsDropOrphans = `-- name: CarriedViewsDropOrphans :exec
-DELETE FROM carried_interface_views v
-WHERE NOT EXISTS (SELECT FROM carried_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)
+DELETE FROM interface_views v
+WHERE v.ledger_offset <= $1 AND NOT EXISTS (SELECT FROM created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)
 `
 
-// Removes carried interface views whose creation event is not carried.
-func (q *Queries) CarriedViewsDropOrphans(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, carriedViewsDropOrphans)
+// Removes interface views of the snapshot at an offset whose creation event is not stored.
+func (q *Queries) CarriedViewsDropOrphans(ctx context.Context, db DBTX, at int64) error {
+	_, err := db.Exec(ctx, carriedViewsDropOrphans, at)
 	return err
 }
 
@@ -246,7 +246,7 @@ type SnapshotFinishedRow struct {
 	Definition string    `db:"definition"`
 }
 
-// The snapshot whose carried rows are shown, with the scope in which it was read. A definition that is lost is empty.
+// The snapshot whose entries are shown, with the scope in which it was read. A definition that is lost is empty.
 func (q *Queries) SnapshotFinished(ctx context.Context, db DBTX) (SnapshotFinishedRow, error) {
 	row := db.QueryRow(ctx, snapshotFinished)
 	var i SnapshotFinishedRow

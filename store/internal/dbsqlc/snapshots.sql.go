@@ -64,13 +64,55 @@ func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (Snapshots, 
 	return i, err
 }
 
-const snapshotDiscard = `-- name: SnapshotDiscard :exec
-DELETE FROM snapshots WHERE finished_at IS NULL
+const snapshotClear = `-- name: SnapshotClear :exec
+TRUNCATE unknown_elements, active_contracts
 `
 
-func (q *Queries) SnapshotDiscard(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, snapshotDiscard)
+// Removes what lies in no partition of a snapshot that is not finished.
+func (q *Queries) SnapshotClear(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, snapshotClear)
 	return err
+}
+
+const snapshotCreated = `-- name: SnapshotCreated :one
+SELECT EXISTS (SELECT FROM created WHERE ledger_offset = $1 AND node_id = $2)
+`
+
+type SnapshotCreatedParams struct {
+	LedgerOffset int64 `db:"ledger_offset"`
+	NodeID       int32 `db:"node_id"`
+}
+
+// Whether a creation event of the snapshot that is being read is stored.
+func (q *Queries) SnapshotCreated(ctx context.Context, db DBTX, arg SnapshotCreatedParams) (bool, error) {
+	row := db.QueryRow(ctx, snapshotCreated, arg.LedgerOffset, arg.NodeID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
+const snapshotDiscard = `-- name: SnapshotDiscard :many
+DELETE FROM snapshots WHERE finished_at IS NULL RETURNING snapshot_offset
+`
+
+func (q *Queries) SnapshotDiscard(ctx context.Context, db DBTX) ([]int64, error) {
+	rows, err := db.Query(ctx, snapshotDiscard)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var snapshot_offset int64
+		if err := rows.Scan(&snapshot_offset); err != nil {
+			return nil, err
+		}
+		items = append(items, snapshot_offset)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const snapshotStart = `-- name: SnapshotStart :exec

@@ -190,13 +190,7 @@ func (q *Queries) StatusSizes(ctx context.Context, db DBTX) (StatusSizesRow, err
 }
 
 const statusUnknownKinds = `-- name: StatusUnknownKinds :one
-SELECT count(*)
-FROM (
-    SELECT e.ledger_offset FROM unknown_elements e
-    UNION ALL
-    SELECT e.ledger_offset FROM carried_unknown_elements e
-) u
-WHERE u.ledger_offset <= (SELECT watermark())
+SELECT count(*) FROM unknown_elements u WHERE u.ledger_offset <= (SELECT watermark())
 `
 
 // How many elements of an unknown kind readers see.

@@ -19,8 +19,8 @@ type Cut struct {
 // Whole reports whether nothing of the partition stays.
 func (c *Cut) Whole() bool { return c.To <= c.Floor+1 }
 
-// stays returns the offsets that stay.
-func (c *Cut) stays() span { return span{c.Floor + 1, c.To} }
+// stays returns the partition of what stays.
+func (c *Cut) stays() part { return partOf(c.Relation, span{c.Floor + 1, c.To}) }
 
 // Begin makes the partition that will take the place, with what lies above the floor up to an offset, unless nothing
 // stays.
@@ -28,42 +28,14 @@ func (c *Cut) Begin(ctx context.Context, tx pgx.Tx, upTo int64) error {
 	if c.Whole() {
 		return nil
 	}
-	create, err := createSQL(c.Relation, c.stays())
-	if err != nil {
+	stays := c.stays()
+	if err := stays.create(ctx, tx); err != nil {
 		return err
-	}
-	if _, err := tx.Exec(ctx, create); err != nil {
-		return fmt.Errorf("make the partition of %s from offset %d on: %w", c.Relation, c.Floor+1, err)
 	}
 	if err := c.Copy(ctx, tx, c.Floor, upTo); err != nil {
 		return err
 	}
-	return c.buildIndexes(ctx, tx)
-}
-
-// buildIndexes builds the relation's indexes on the new partition, before it is attached, so that the relation is not
-// locked meanwhile. To have PostgreSQL build them all, it attaches the partition for a moment to another table with the
-// same indexes.
-func (c *Cut) buildIndexes(ctx context.Context, tx pgx.Tx) error {
-	column, err := partitionColumn(c.Relation)
-	if err != nil {
-		return err
-	}
-	s := c.stays()
-	name := partitionName(c.Relation, s)
-	parent := quoted(name + "_parent")
-	for _, statement := range []string{
-		fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING INDEXES) PARTITION BY RANGE (%s)", parent, quoted(c.Relation),
-			column),
-		fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)", parent, quoted(name), s.from, s.to),
-		fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s", parent, quoted(name)),
-		"DROP TABLE " + parent,
-	} {
-		if _, err := tx.Exec(ctx, statement); err != nil {
-			return fmt.Errorf("build the indexes of the partition of %s from offset %d on: %w", c.Relation, c.Floor+1, err)
-		}
-	}
-	return nil
+	return stays.buildIndexes(ctx, tx)
 }
 
 // Copy copies what lies after an offset, which is not below the floor, up to another.
@@ -75,7 +47,7 @@ func (c *Cut) Copy(ctx context.Context, tx pgx.Tx, after, upTo int64) error {
 	if err != nil {
 		return err
 	}
-	to := quoted(partitionName(c.Relation, c.stays()))
+	to := quoted(c.stays().name)
 	_, err = tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s SELECT * FROM %s WHERE %s > $1 AND %[3]s <= $2", to, quoted(c.Name),
 		column), after, upTo)
 	if err != nil {
@@ -88,11 +60,38 @@ func (c *Cut) Copy(ctx context.Context, tx pgx.Tx, after, upTo int64) error {
 func (c *Cut) Finish(ctx context.Context, tx pgx.Tx) error {
 	statements := []string{"DROP TABLE " + quoted(c.Name)}
 	if !c.Whole() {
-		statements = append(statements, attachSQL(c.Relation, c.stays())...)
+		stays := c.stays()
+		statements = append(statements, stays.attachSQL()...)
 	}
 	for _, statement := range statements {
 		if _, err := tx.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("drop partition %s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// UpTo is a new partition of a table with all offsets up to a floor. It is filled while it is a table of its own, and
+// takes the place of those that had these offsets. Its methods are called in one transaction.
+type UpTo struct{ part }
+
+// NewUpTo returns the partition, which is not made yet.
+func NewUpTo(relation string, floor int64) *UpTo { return &UpTo{partUpTo(relation, floor)} }
+
+// Table returns its name as it stands in statements.
+func (u *UpTo) Table() string { return quoted(u.name) }
+
+// Create makes it as an empty table.
+func (u *UpTo) Create(ctx context.Context, tx pgx.Tx) error { return u.create(ctx, tx) }
+
+// BuildIndexes builds its indexes, when it is filled.
+func (u *UpTo) BuildIndexes(ctx context.Context, tx pgx.Tx) error { return u.buildIndexes(ctx, tx) }
+
+// Attach attaches it. Nobody may read or write the table, and those that had its offsets are dropped.
+func (u *UpTo) Attach(ctx context.Context, tx pgx.Tx) error {
+	for _, statement := range u.attachSQL() {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("attach partition %s: %w", u.name, err)
 		}
 	}
 	return nil

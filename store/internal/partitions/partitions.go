@@ -62,7 +62,8 @@ func New(
 	return &Set{queries: queries, db: db, write: write, logger: logger, apart: max(1, offsetsPerUpdate)}
 }
 
-// Smallest returns the width of the smallest partitions, in offsets. All partitions begin and end at multiples of it.
+// Smallest returns the width of the smallest partitions, in offsets. All partitions begin and end at multiples of it, or
+// at the history floor.
 func (p *Set) Smallest() int64 { return p.apart * FirstWidth }
 
 // Ensure makes sure that relation can take rows of the given offsets, and of those that come next.
@@ -97,7 +98,7 @@ func (p *Set) Ensure(ctx context.Context, relation string, rows iter.Seq[int64])
 			return nil
 		}
 		next := nextPartition(spans, missing, p.Smallest())
-		if err := p.attach(ctx, relation, next); err != nil {
+		if err := p.attach(ctx, partOf(relation, next)); err != nil {
 			// Another process (a history backfill) may have attached it, or one that overlaps with it.
 			if loadErr := p.load(ctx); loadErr != nil {
 				return loadErr
@@ -113,6 +114,28 @@ func (p *Set) Ensure(ctx context.Context, relation string, rows iter.Seq[int64])
 		}
 		spans = p.insert(relation, next)
 	}
+}
+
+// EnsureUpTo makes sure that one partition of a relation has all offsets up to a floor, where a snapshot lies: its
+// entries are of any of them.
+func (p *Set) EnsureUpTo(ctx context.Context, relation string, floor int64) error {
+	wanted := partUpTo(relation, floor)
+	if spans, _ := p.attached(relation); slices.Contains(spans, wanted.span) {
+		return nil
+	}
+	p.attaching.Lock()
+	defer p.attaching.Unlock()
+	if err := p.load(ctx); err != nil {
+		return err
+	}
+	if spans, _ := p.attached(relation); slices.Contains(spans, wanted.span) {
+		return nil
+	}
+	if err := p.attach(ctx, wanted); err != nil {
+		return err
+	}
+	p.insert(relation, wanted.span)
+	return p.announce(ctx, relation)
 }
 
 // Forget makes the next Ensure read the list of partitions again.
@@ -241,44 +264,89 @@ func partitioned() (relations []string) {
 	return relations
 }
 
-func partitionName(relation string, s span) string { return fmt.Sprintf("%s_p%d", relation, s.from) }
+// part is a partition of a relation, before and after it is attached.
+type part struct {
+	relation, name string
+	span
+}
+
+// partOf returns the partition of a span, which is named for where it begins.
+func partOf(relation string, s span) part {
+	return part{relation, fmt.Sprintf("%s_p%d", relation, s.from), s}
+}
+
+// partUpTo returns the partition of all offsets up to a floor.
+func partUpTo(relation string, floor int64) part {
+	return part{relation, fmt.Sprintf("%s_to%d", relation, floor), span{0, floor + 1}}
+}
 
 func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// createSQL makes a partition as a table of its own, which is attached later: CREATE TABLE … PARTITION OF would lock
+// createSQL makes the partition as a table of its own, which is attached later: CREATE TABLE … PARTITION OF would lock
 // out every reader of the parent. The CHECK spares the attachment a scan.
-func createSQL(relation string, s span) (string, error) {
-	column, err := partitionColumn(relation)
-	name := partitionName(relation, s)
+func (p *part) createSQL() (string, error) {
+	column, err := partitionColumn(p.relation)
 	return fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMPRESSION, CONSTRAINT "+
 		"%s CHECK (%s >= %d AND %[4]s < %[6]d))",
-		quoted(name), quoted(relation), quoted(name+"_range"), column, s.from, s.to), err
+		quoted(p.name), quoted(p.relation), quoted(p.name+"_range"), column, p.from, p.to), err
 }
 
-// attachSQL attaches a partition that createSQL made.
-func attachSQL(relation string, s span) []string {
-	name := partitionName(relation, s)
+func (p *part) create(ctx context.Context, tx pgx.Tx) error {
+	statement, err := p.createSQL()
+	if err == nil {
+		_, err = tx.Exec(ctx, statement)
+	}
+	if err != nil {
+		return fmt.Errorf("make partition %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// attachSQL attaches the partition that createSQL made.
+func (p *part) attachSQL() []string {
 	return []string{
-		fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)", quoted(relation), quoted(name), s.from,
-			s.to),
-		fmt.Sprintf("ALTER TABLE %s DROP CONSTRAINT %s", quoted(name), quoted(name+"_range")),
+		fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)", quoted(p.relation), quoted(p.name),
+			p.from, p.to),
+		fmt.Sprintf("ALTER TABLE %s DROP CONSTRAINT %s", quoted(p.name), quoted(p.name+"_range")),
 	}
 }
 
-func (p *Set) attach(ctx context.Context, relation string, s span) error {
-	create, err := createSQL(relation, s)
+// buildIndexes builds the relation's indexes on the partition before it is attached, so that the relation is not locked
+// meanwhile. To have PostgreSQL build them all, it attaches the partition for a moment to another table with the same
+// indexes.
+func (p *part) buildIndexes(ctx context.Context, tx pgx.Tx) error {
+	column, err := partitionColumn(p.relation)
 	if err != nil {
 		return err
 	}
-	mark, err := changeSQL(relation, unannounced)
+	parent := quoted(p.name + "_parent")
+	for _, statement := range []string{
+		fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING INDEXES) PARTITION BY RANGE (%s)", parent, quoted(p.relation), column),
+		fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)", parent, quoted(p.name), p.from, p.to),
+		fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s", parent, quoted(p.name)),
+		"DROP TABLE " + parent,
+	} {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("build the indexes of partition %s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+func (p *Set) attach(ctx context.Context, made part) error {
+	create, err := made.createSQL()
 	if err != nil {
 		return err
 	}
-	statements := slices.Concat([]string{create}, attachSQL(relation, s), []string{mark})
-	return p.alter(ctx, relation, func(ctx context.Context, tx pgx.Tx) error {
+	mark, err := changeSQL(made.relation, unannounced)
+	if err != nil {
+		return err
+	}
+	statements := slices.Concat([]string{create}, made.attachSQL(), []string{mark})
+	return p.alter(ctx, made.relation, func(ctx context.Context, tx pgx.Tx) error {
 		for _, statement := range statements {
 			if _, err := tx.Exec(ctx, statement); err != nil {
-				return fmt.Errorf("attach partition of %s for offsets %d to %d: %w", relation, s.from, s.to, err)
+				return fmt.Errorf("attach partition of %s for offsets %d to %d: %w", made.relation, made.from, made.to, err)
 			}
 		}
 		return nil

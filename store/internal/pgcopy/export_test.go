@@ -15,9 +15,9 @@ func Encode(rows Rows, plans *pgtype.Map) (int64, error) {
 
 // typesOf are the types that the columns have in the database, told by those of Go: bytes are all jsonb here.
 func typesOf(rows Rows) (types []uint32) {
-	for i := range rows.row.NumField() {
+	for _, field := range fieldsOf(rows.row) {
 		for pair := range encodings {
-			if pair.field == rows.row.Field(i).Type && pair.typ != pgtype.ByteaOID {
+			if pair.field == field.Type && pair.typ != pgtype.ByteaOID {
 				types = append(types, pair.typ)
 			}
 		}

@@ -64,9 +64,9 @@ var encodings = map[typePair]encoding{
 
 // columnsOf returns the columns of rows of a type, which have these types in the database.
 func columnsOf(row reflect.Type, types []uint32) []column {
-	columns := make([]column, len(types))
+	columns, fields := make([]column, len(types)), fieldsOf(row)
 	for i, typ := range types {
-		field := row.Field(i)
+		field := fields[i]
 		columns[i] = column{encodings[typePair{field.Type, typ}], typ, field.Type, field.Offset}
 	}
 	return columns

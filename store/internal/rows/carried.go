@@ -13,11 +13,11 @@ import (
 type Carried struct {
 	at             ledger.Offset
 	unknownBefore  int32
-	Created        []CarriedCreated
-	interfaceViews []CarriedInterfaceView
+	Created        []SnapshotCreated
+	interfaceViews []InterfaceView
 	Active         []ActiveContract
-	Reassignments  []CarriedReassignment
-	unknown        []CarriedUnknownElement
+	Reassignments  []SnapshotReassignment
+	unknown        []SnapshotUnknownElement
 	exact          Exact
 
 	// An incomplete reassignment's creation event may be that of an active entry too: it is kept once.
@@ -26,8 +26,8 @@ type Carried struct {
 
 // incompleteCreation is the creation event of an incomplete reassignment.
 type incompleteCreation struct {
-	created        CarriedCreated
-	interfaceViews []CarriedInterfaceView
+	created        SnapshotCreated
+	interfaceViews []InterfaceView
 }
 
 // NewCarried returns an empty set of rows, with the room of another page's, if there is any.
@@ -122,6 +122,9 @@ func (c *Carried) Add(wanted *names.Wanted, e *ledger.ContractEntry) error {
 	return nil
 }
 
+// OriginSnapshot is the origin of creation events that no update brought.
+const OriginSnapshot = "snapshot"
+
 // FirstResyncNode is above the node ids of all events: those of rows of resyncs begin here.
 const FirstResyncNode = 1 << 30
 
@@ -154,8 +157,8 @@ func (c *Carried) Leave(known func(*ActiveContract) bool) (left []Shown) {
 		}
 	}
 	c.Active = slices.DeleteFunc(c.Active, func(a ActiveContract) bool { return gone[a.ActivatedNodeID] })
-	c.Created = slices.DeleteFunc(c.Created, func(r CarriedCreated) bool { return gone[r.NodeID] })
-	c.interfaceViews = slices.DeleteFunc(c.interfaceViews, func(v CarriedInterfaceView) bool { return gone[v.NodeID] })
+	c.Created = slices.DeleteFunc(c.Created, func(r SnapshotCreated) bool { return gone[r.NodeID] })
+	c.interfaceViews = slices.DeleteFunc(c.interfaceViews, func(v InterfaceView) bool { return gone[v.NodeID] })
 	return left
 }
 
@@ -165,10 +168,10 @@ func (c *Carried) Resynced() []Table {
 }
 
 func (c *Carried) addUnknown(e *ledger.ContractEntry, kind string, raw ledger.JSON, ordinal int32) {
-	c.unknown = append(c.unknown, CarriedUnknownElement{
-		LedgerOffset: int64(c.at), Ordinal: ordinal, Kind: kind, Raw: c.exact.Value("raw", raw),
-		WorkflowID: e.WorkflowID, EntryExtra: c.exact.Value("entry_extra", entryExtra(e)), Exact: c.exact.Column(),
-	})
+	row := SnapshotUnknownElement{WorkflowID: e.WorkflowID}
+	row.LedgerOffset, row.Ordinal, row.Kind, row.Raw = int64(c.at), ordinal, kind, c.exact.Value("raw", raw)
+	row.EntryExtra, row.Exact = c.exact.Value("entry_extra", entryExtra(e)), c.exact.Column()
+	c.unknown = append(c.unknown, row)
 }
 
 func (c *Carried) addIncomplete(wanted *names.Wanted, e *ledger.ContractEntry, created *ledger.CreatedEvent,
@@ -181,26 +184,26 @@ func (c *Carried) addIncomplete(wanted *names.Wanted, e *ledger.ContractEntry, c
 // addReassignment adds the row of an incomplete reassignment, with what the entry says besides.
 func (c *Carried) addReassignment(e *ledger.ContractEntry, created *ledger.CreatedEvent, row Reassignment,
 	extra []byte) {
-	carried := carriedReassignment(&row)
-	carried.SnapshotOffset, carried.WorkflowID, carried.EntryExtra = int64(c.at), e.WorkflowID, extra
-	carried.CreatedOffset, carried.CreatedNodeID = int64(created.Offset), created.NodeID
-	c.Reassignments = append(c.Reassignments, carried)
+	c.Reassignments = append(c.Reassignments, SnapshotReassignment{
+		Reassignment: row, CreatedOffset: new(int64(created.Offset)), CreatedNodeID: &created.NodeID,
+		WorkflowID: e.WorkflowID, EntryExtra: extra,
+	})
 }
 
 func (c *Carried) creation(
 	refs names.Creation, e *ledger.ContractEntry, created *ledger.CreatedEvent, synchronizer *int32,
-) (CarriedCreated, []CarriedInterfaceView) {
+) (SnapshotCreated, []InterfaceView) {
 	extra := c.exact.Value("entry_extra", entryExtra(e))
-	row := createdRow(refs, created.Offset, created, synchronizer, &c.exact)
-	carried := carriedCreation(&row)
-	carried.SnapshotOffset, carried.WorkflowID, carried.EntryExtra = int64(c.at), e.WorkflowID, extra
-	var views []CarriedInterfaceView
-	for i := range created.InterfaceViews {
-		view := interfaceViewRow(refs, created.Offset, created, i, synchronizer, &c.exact)
-		views = append(views, carriedInterfaceView(&view))
-		views[i].SnapshotOffset = int64(c.at)
+	row := SnapshotCreated{
+		Created:    createdRow(refs, created.Offset, created, synchronizer, &c.exact),
+		WorkflowID: e.WorkflowID, EntryExtra: extra,
 	}
-	return carried, views
+	row.Origin = OriginSnapshot
+	var views []InterfaceView
+	for i := range created.InterfaceViews {
+		views = append(views, interfaceViewRow(refs, created.Offset, created, i, synchronizer, &c.exact))
+	}
+	return row, views
 }
 
 // entryExtra returns what this version does not know of an entry around its events: {"entry": …, "variant": …}.
@@ -245,7 +248,7 @@ func (c *Carried) Settle(elsewhere func(offset int64, nodeID int32) (bool, error
 		known[at] = true
 		is, err := elsewhere(at.Offset, at.NodeID)
 		if err != nil {
-			return fmt.Errorf("look for contract %s among the carried rows: %w", creation.created.ContractID, err)
+			return fmt.Errorf("look for contract %s in the snapshot: %w", creation.created.ContractID, err)
 		}
 		if !is {
 			c.Created = append(c.Created, creation.created)
@@ -262,12 +265,12 @@ type EventPlace struct {
 	NodeID int32
 }
 
-// Tables lists every table of carried rows, with what goes into it.
+// Tables lists every table of entries, with what goes into it.
 func (c *Carried) Tables() []Table {
 	return []Table{
-		TableOf("carried_created", c.Created),
-		TableOf("carried_interface_views", c.interfaceViews),
-		TableOf("carried_reassignments", c.Reassignments),
-		TableOf("carried_unknown_elements", c.unknown),
+		TableOf("created", c.Created),
+		TableOf("interface_views", c.interfaceViews),
+		TableOf("reassignments", c.Reassignments),
+		TableOf("unknown_elements", c.unknown),
 	}
 }

@@ -5,8 +5,7 @@ import (
 	"ledgerindexer/store/internal/names"
 )
 
-// An event comes from an update or from an entry of a snapshot: these are the columns that both have, with the copy of
-// a fact's row for the carried one.
+// An event comes from an update or from an entry of a snapshot: these are the columns that both have.
 
 // The kinds of reassignment, as they stand in the database.
 const (
@@ -28,17 +27,6 @@ func createdRow(refs names.Creation, offset ledger.Offset, c *ledger.CreatedEven
 	}
 }
 
-func carriedCreation(row *Created) CarriedCreated {
-	return CarriedCreated{
-		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, ContractID: row.ContractID, TemplateRef: row.TemplateRef,
-		SynchronizerRef: row.SynchronizerRef, CreatedAt: row.CreatedAt, ACSDelta: row.ACSDelta, Payload: row.Payload,
-		ContractKey: row.ContractKey, ContractKeyHash: row.ContractKeyHash, SignatoriesRef: row.SignatoriesRef,
-		ObserversRef:      row.ObserversRef,
-		WitnessPartiesRef: row.WitnessPartiesRef, StakeholdersRef: row.StakeholdersRef,
-		CreatedEventBlob: row.CreatedEventBlob, Extra: row.Extra, Exact: row.Exact,
-	}
-}
-
 // interfaceViewRow returns what a creation event says of an interface view, by its place in the list.
 func interfaceViewRow(refs names.Creation, offset ledger.Offset, c *ledger.CreatedEvent, i int, synchronizer *int32,
 	exact *Exact) InterfaceView {
@@ -51,17 +39,6 @@ func interfaceViewRow(refs names.Creation, offset ledger.Offset, c *ledger.Creat
 		StatusDetails:           exact.Value("status_details", v.StatusDetails),
 		ImplementationPackageID: v.ImplementationPackageID, Extra: exact.Value("extra", v.Extra),
 		Exact: exact.Column(), SeenByRef: refs.SeenBy,
-	}
-}
-
-func carriedInterfaceView(row *InterfaceView) CarriedInterfaceView {
-	return CarriedInterfaceView{
-		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, Ordinal: row.Ordinal, ContractID: row.ContractID,
-		InterfaceID:     row.InterfaceID,
-		SynchronizerRef: row.SynchronizerRef, ViewValue: row.ViewValue, StatusCode: row.StatusCode,
-		StatusMessage: row.StatusMessage,
-		StatusDetails: row.StatusDetails, ImplementationPackageID: row.ImplementationPackageID, Extra: row.Extra,
-		Exact: row.Exact, SeenByRef: row.SeenByRef,
 	}
 }
 
@@ -92,16 +69,4 @@ func unassignedRow(r *names.Wanted, offset ledger.Offset, e *ledger.UnassignedEv
 		AssignmentExclusivity: Timestamp(e.AssignmentExclusivity),
 		WitnessPartiesRef:     r.At(witnesses), Extra: exact.Value("extra", e.Extra), Exact: exact.Column(),
 	}, witnesses
-}
-
-func carriedReassignment(row *Reassignment) CarriedReassignment {
-	return CarriedReassignment{
-		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, Kind: row.Kind, ContractID: row.ContractID,
-		TemplateRef:     row.TemplateRef,
-		SynchronizerRef: row.SynchronizerRef, ReassignmentID: row.ReassignmentID, SourceRef: row.SourceRef,
-		TargetRef: row.TargetRef,
-		Submitter: row.Submitter, ReassignmentCounter: row.ReassignmentCounter,
-		AssignmentExclusivity: row.AssignmentExclusivity,
-		WitnessPartiesRef:     row.WitnessPartiesRef, Extra: row.Extra, Exact: row.Exact,
-	}
 }

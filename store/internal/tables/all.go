@@ -7,8 +7,12 @@ const (
 	offset = "ledger_offset"
 	node   = "node_id"
 	seq    = "seq"
+)
 
-	snapshot = "snapshot_offset"
+// Nodes from 2^30 on are no events: what a resync took in begins there.
+const (
+	ofEvents = "s.node_id < 1073741824"
+	ofResync = "s.node_id >= 1073741824"
 )
 
 // What projections follow from.
@@ -16,13 +20,19 @@ const activations = "active_holdings(@floor, @watermark, @floor)"
 
 func key(columns ...string) []string { return columns }
 
+var (
+	contentOfCreated = key("payload", "contract_key", "contract_key_hash", "created_event_blob", "extra", "exact",
+		"entry_extra")
+	contentOfViews = key("view_value", "status_message", "status_details", "extra", "exact")
+)
+
 var all = []Table{
 	{Name: "updates", Family: Facts, Seen: seenByList("seen_by_ref", "seen_also_by_ref", "seen_by_others_ref"),
 		Content: key("extra", "exact"), Key: key(offset), Place: offset, Partitioned: true, Reset: Remove, Pruned: true},
-	{Name: "created", Family: Facts, Seen: seenByList("stakeholders_ref", "witness_parties_ref"),
-		Content: key("payload", "contract_key", "contract_key_hash", "created_event_blob", "extra", "exact"),
-		Key:     key(offset, node),
-		Place:   offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true, Contract: true},
+	{Name: "created", Family: Facts, Which: ofEvents, Seen: seenByList("stakeholders_ref", "witness_parties_ref"),
+		Content: contentOfCreated, Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true,
+		Element: true, Activity: true, Contract: true,
+		Snapshot: key("reassignment_counter", "served_offset", "served_node_id", "workflow_id", "entry_extra")},
 	{Name: "archived", Family: Facts, Seen: seenByList("witness_parties_ref"), Content: key("extra", "exact"),
 		Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true,
 		Contract: true},
@@ -30,31 +40,24 @@ var all = []Table{
 		"exercise_result", "extra", "exact"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove,
 		Pruned:  true,
 		Element: true, Activity: true, Contract: true},
-	{Name: "interface_views", Family: Facts, Seen: seenByList("seen_by_ref"), Content: key("view_value", "status_message",
-		"status_details", "extra", "exact"), Key: key(offset, node, "ordinal"), Place: offset, Partitioned: true,
-		Reset:  Remove,
-		Pruned: true},
-	{Name: "reassignments", Family: Facts, Seen: seenByList("witness_parties_ref"), Content: key("extra", "exact"),
-		Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true,
-		Contract: true},
+	{Name: "interface_views", Family: Facts, Which: ofEvents, Seen: seenByList("seen_by_ref"), Content: contentOfViews,
+		Key: key(offset, node, "ordinal"), Place: offset, Partitioned: true, Reset: Remove, Pruned: true,
+		Snapshot: []string{}},
+	{Name: "reassignments", Family: Facts, Seen: seenByList("witness_parties_ref"),
+		Content: key("extra", "exact", "entry_extra"),
+		Key:     key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true,
+		Activity: true, Contract: true, Snapshot: key("created_offset", "created_node_id", "workflow_id", "entry_extra")},
 	{Name: "topology_events", Family: Facts, Seen: ofMyParty, Content: key("extra", "exact"), Key: key(offset, node),
 		Place:       offset,
 		Partitioned: true, Reset: Remove, Pruned: true, Element: true},
-	{Name: "unknown_elements", Family: Facts, Seen: Nobody, Content: key("raw", "exact"), Key: key(offset, "ordinal"),
-		Place: offset, Reset: Remove, Pruned: true, Element: true},
+	{Name: "unknown_elements", Family: Facts, Seen: Nobody, Content: key("raw", "exact", "entry_extra"),
+		Key: key(offset, "ordinal"), Place: offset, Reset: Remove, Pruned: true, Element: true,
+		Snapshot: key("workflow_id", "entry_extra")},
 
-	{Name: "carried_created", Family: Snapshot, Seen: seenByList("stakeholders_ref", "witness_parties_ref"),
-		Content: key("payload", "contract_key", "contract_key_hash", "created_event_blob", "extra", "entry_extra", "exact"),
-		Key:     key(offset, node), Place: snapshot, Reset: Remove, SnapshotOffset: snapshot, Fact: "created", Contract: true},
-	{Name: "carried_interface_views", Family: Snapshot, Seen: seenByList("seen_by_ref"),
-		Content: key("view_value", "status_message", "status_details", "extra", "exact"), Key: key(offset, node, "ordinal"),
-		Place: snapshot, Reset: Remove, SnapshotOffset: snapshot, Fact: "interface_views"},
-	{Name: "carried_reassignments", Family: Snapshot, Seen: seenByList("witness_parties_ref"),
-		Content: key("extra", "entry_extra", "exact"), Key: key(offset, node), SnapshotOffset: snapshot,
-		Fact:     "reassignments",
-		Contract: true},
-	{Name: "carried_unknown_elements", Family: Snapshot, Seen: Nobody,
-		Content: key("raw", "entry_extra", "exact"), Key: key(offset, "ordinal"), SnapshotOffset: offset},
+	{Name: "created", Family: Resynced, Which: ofResync, Content: contentOfCreated, Key: key(offset, node),
+		Place: offset, Partitioned: true, Reset: Remove, Contract: true},
+	{Name: "interface_views", Family: Resynced, Which: ofResync, Content: contentOfViews,
+		Key: key(offset, node, "ordinal"), Place: offset, Partitioned: true, Reset: Remove},
 
 	{Name: "transactions", Family: Records, Seen: ofHistory, Content: key("extra", "exact"), Key: key(seq), Place: seq,
 		Reset: Remove},

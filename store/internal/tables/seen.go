@@ -30,8 +30,8 @@ const (
 		"OR m.party = ANY (s.observers)) ELSE " + ofSeenEnd + " END"
 	// A redaction is seen by whoever sees what is left of its contract or update.
 	ofSeenRedaction = "CASE s.kind WHEN 'update' THEN EXISTS (SELECT FROM updates u WHERE u.update_id = s.id)" +
-		" ELSE EXISTS (SELECT FROM created c WHERE c.contract_id = s.id) OR EXISTS (SELECT FROM carried_created c WHERE " +
-		"c.contract_id = s.id) OR EXISTS (SELECT FROM archived a WHERE a.contract_id = s.id) OR EXISTS (SELECT FROM " +
+		" ELSE EXISTS (SELECT FROM created c WHERE c.contract_id = s.id) OR EXISTS (SELECT FROM archived a " +
+		"WHERE a.contract_id = s.id) OR EXISTS (SELECT FROM " +
 		"exercised e WHERE e.contract_id = s.id) OR EXISTS (SELECT FROM reassignments r WHERE r.contract_id = s.id) OR " +
 		"EXISTS (SELECT FROM lookups l WHERE l.contract_id = s.id) END"
 )

@@ -21,16 +21,16 @@ const (
 type Family int
 
 const (
-	// Facts belong to an update. They are compared with the participant's updates, and sealed.
+	// Facts belong to an update or, up to the history floor, to an entry of the snapshot that lies there. They are
+	// compared with the participant's updates or active contracts, and sealed.
 	Facts Family = iota + 1
-	// Snapshot rows belong to an entry of the snapshot that is carried. They are compared with the participant's active
-	// contracts, and sealed.
-	Snapshot
+	// Resynced rows were taken in by a resync, at whose offset they begin without an event.
+	Resynced
 	// Records belong to a record of the transaction history. They are compared with the Scan service's, and sealed.
 	Records
 	// Totals follow from the records. See Table.Follows.
 	Totals
-	// Projections follow from the facts and the snapshot.
+	// Projections follow from the facts.
 	Projections
 	// Dictionaries give numbers to names.
 	Dictionaries
@@ -57,8 +57,8 @@ type Table struct {
 	Name   string
 	Family Family
 
-	// Key identifies a row: it is the primary key, except for SnapshotOffset, and for columns that Which holds constant. Facts, Snapshot and
-	// Records are compared in its order.
+	// Key identifies a row: it is the primary key, except for columns that Which holds constant. Facts and Records are
+	// compared in its order.
 	Key []string
 
 	// Which chooses the family's rows of a table that families share, as a condition on a row s. Empty: all rows.
@@ -73,7 +73,7 @@ type Table struct {
 	Content []string
 
 	// Place is the column whose number says which offset or record a row belongs to: rows are sealed, removed by a reset
-	// and put into partitions by it. Empty: rows belong to none, or, of a snapshot, to the snapshot as a whole.
+	// and put into partitions by it. Empty: rows belong to none.
 	Place       string
 	Partitioned bool
 	Reset       Reset
@@ -86,12 +86,12 @@ type Table struct {
 	// contracts.
 	Element, Activity bool
 
-	// Of facts and a snapshot. Contract: each row is an event of the contract that it names (contract_id).
+	// Of facts. Contract: each row is an event of the contract that it names (contract_id).
 	Contract bool
 
-	// Of a snapshot. SnapshotOffset is the column that says which one. Fact is the table of facts that holds the same
-	// events.
-	SnapshotOffset, Fact string
+	// Of facts that entries of a snapshot have too, which lie up to the history floor: the columns that say what only an
+	// entry says, and are NULL in the rows of updates. nil: no entry has such a row.
+	Snapshot []string
 
 	// Of records. Kind is set where each record of a kind has one row. Count is the column of transfers that says how many
 	// rows a transfer has.
@@ -129,6 +129,11 @@ func (t *Table) OfRecords() bool { return t.Place == seq }
 
 // All returns the description of every table.
 func All() []Table { return slices.Clone(all) }
+
+// OfSnapshot returns the tables of facts that have the entries of a snapshot.
+func OfSnapshot() []Table {
+	return slices.DeleteFunc(In(Facts), func(t Table) bool { return t.Snapshot == nil })
+}
 
 // In returns the tables of some families, in the order in which seals digest them.
 func In(families ...Family) (list []Table) {

@@ -47,6 +47,19 @@ func CopyFacts(ctx context.Context, d *session.Database, tx pgx.Tx, f *rows.Fact
 	return nil
 }
 
+// EnsureSnapshot attaches the partitions of the entries of a snapshot at an offset, before their transaction begins.
+func EnsureSnapshot(ctx context.Context, set *partitions.Set, at ledger.Offset) error {
+	for _, table := range tables.OfSnapshot() {
+		if !table.Partitioned {
+			continue
+		}
+		if err := set.EnsureUpTo(ctx, table.Name, int64(at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // EnsurePartitions attaches what facts are about to need, before their transaction begins.
 func EnsurePartitions(ctx context.Context, set *partitions.Set, f *rows.Facts) error {
 	for _, table := range f.Tables() {

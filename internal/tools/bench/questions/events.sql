@@ -3,11 +3,9 @@
 SELECT ledger_offset, kind FROM ledger.contract_history(:'contract');
 -- fastest
 SELECT ledger_offset, CASE origin WHEN 'assignment' THEN 'assigned' ELSE 'created' END FROM indexer.created WHERE contract_id = :'contract'
-UNION ALL SELECT ledger_offset, 'created' FROM indexer.carried_created WHERE contract_id = :'contract'
 UNION ALL SELECT ledger_offset, 'exercised' FROM indexer.exercised WHERE contract_id = :'contract'
 UNION ALL SELECT ledger_offset, 'archived' FROM indexer.archived WHERE contract_id = :'contract'
-UNION ALL SELECT ledger_offset, kind FROM indexer.reassignments WHERE contract_id = :'contract' AND kind = 'unassigned'
-UNION ALL SELECT ledger_offset, kind FROM indexer.carried_reassignments WHERE contract_id = :'contract' AND kind = 'unassigned';
+UNION ALL SELECT ledger_offset, kind FROM indexer.reassignments WHERE contract_id = :'contract' AND kind = 'unassigned';
 -- pqs
 SELECT created_at_ix, 'created' FROM pqs_layout.contracts c JOIN pqs_layout.contract_tpe t ON t.pk = c.tpe_pk WHERE contract_id = :'contract' AND t.payload_type = 'template'
 UNION ALL SELECT exercised_at_ix, 'exercised' FROM pqs_layout.exercises WHERE contract_id = :'contract';
@@ -17,12 +15,10 @@ UNION ALL SELECT exercised_at_ix, 'exercised' FROM pqs_layout.exercises WHERE co
 SELECT ledger_offset, kind, choice, acting_parties, argument FROM ledger.contract_history(:'contract');
 -- fastest
 SELECT ledger_offset, CASE origin WHEN 'assignment' THEN 'assigned' ELSE 'created' END, NULL, NULL::text[], payload FROM indexer.created WHERE contract_id = :'contract'
-UNION ALL SELECT ledger_offset, 'created', NULL, NULL, payload FROM indexer.carried_created WHERE contract_id = :'contract'
 UNION ALL SELECT e.ledger_offset, 'exercised', e.choice, l.parties, e.choice_argument
 FROM indexer.exercised e LEFT JOIN indexer.party_lists l ON l.party_list_ref = e.acting_parties_ref WHERE e.contract_id = :'contract'
 UNION ALL SELECT ledger_offset, 'archived', NULL, NULL, NULL FROM indexer.archived WHERE contract_id = :'contract'
-UNION ALL SELECT ledger_offset, kind, NULL, NULL, NULL FROM indexer.reassignments WHERE contract_id = :'contract' AND kind = 'unassigned'
-UNION ALL SELECT ledger_offset, kind, NULL, NULL, NULL FROM indexer.carried_reassignments WHERE contract_id = :'contract' AND kind = 'unassigned';
+UNION ALL SELECT ledger_offset, kind, NULL, NULL, NULL FROM indexer.reassignments WHERE contract_id = :'contract' AND kind = 'unassigned';
 -- pqs
 SELECT created_at_ix, 'created', NULL, NULL, payload FROM pqs_layout.contracts c JOIN pqs_layout.contract_tpe t ON t.pk = c.tpe_pk
 WHERE contract_id = :'contract' AND t.payload_type = 'template'
@@ -34,12 +30,8 @@ FROM pqs_layout.exercises e JOIN pqs_layout.exercise_tpe t ON t.pk = e.tpe_pk WH
 SELECT v.module_name, v.entity_name, v.view_value FROM ledger.created_events c JOIN ledger.interface_views v USING (ledger_offset, node_id) WHERE c.contract_id = :'viewed';
 -- fastest
 SELECT n.module_name, n.entity_name, v.view_value
-FROM (
-    SELECT v.interface_id, v.view_value FROM indexer.created c JOIN indexer.interface_views v USING (ledger_offset, node_id) WHERE c.contract_id = :'viewed'
-    UNION ALL SELECT v.interface_id, v.view_value
-    FROM indexer.carried_created c JOIN indexer.carried_interface_views v USING (ledger_offset, node_id, snapshot_offset) WHERE c.contract_id = :'viewed'
-) v
-LEFT JOIN indexer.interface_names n USING (interface_id);
+FROM indexer.created c JOIN indexer.interface_views v USING (ledger_offset, node_id)
+LEFT JOIN indexer.interface_names n USING (interface_id) WHERE c.contract_id = :'viewed';
 -- pqs
 SELECT t.module_name, t.entity_name, c.payload FROM pqs_layout.contracts c JOIN pqs_layout.contract_tpe t ON t.pk = c.tpe_pk
 WHERE c.contract_id = :'viewed' AND t.payload_type = 'interface';
