@@ -176,7 +176,8 @@ WITH RECURSIVE becomes (oid) AS (
     WHERE has_table_privilege(b.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
        OR c.relkind <> 'v' AND NOT c.relname = ANY ($4::text[]) AND has_table_privilege(b.oid, c.oid, 'SELECT')
     UNION ALL
-    SELECT b.oid, 4, 'may read ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname) || ', which shows what its owner sees'
+    SELECT b.oid, 4,
+        'may read ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname) || ', which shows what its owner sees'
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace CROSS JOIN LATERAL aclexplode(c.relacl) a
     JOIN pg_roles r ON r.rolname = $1 JOIN becomes b ON b.oid = a.grantee AND b.oid <> r.oid
         OR a.grantee = 0 AND b.oid = r.oid

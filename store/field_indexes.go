@@ -162,7 +162,8 @@ func (s *Store) alterFieldIndexes(ctx context.Context, change func(*fieldIndexWo
 		return s.db.Unusable(err)
 	}
 	defer pg.Close(ctx, conn)
-	limits := fmt.Sprintf(`SELECT set_config(s.name, CASE s.name WHEN 'lock_timeout' THEN '%d' ELSE '0' END, false) FROM pg_settings s
+	limits := fmt.Sprintf(`SELECT set_config(s.name, CASE s.name WHEN 'lock_timeout' THEN '%d' ELSE '0' END, false)
+		FROM pg_settings s
 		WHERE s.name IN ('statement_timeout', 'transaction_timeout', 'lock_timeout')`, lockPatience.Milliseconds())
 	if _, err := conn.Exec(ctx, limits); err != nil {
 		return s.db.Unusable(fmt.Errorf("database %s: set the limits on time: %w", s.Address(), err))

@@ -81,7 +81,8 @@ func (h *Transactions) run(ctx context.Context) error {
 		return notOffered
 	case inRecords > 0 && h.lacking:
 		return &ledger.Problem{
-			What: "the service of the transaction history has fewer records than are stored, so that repairing from it would lose some",
+			What: "the service of the transaction history has fewer records than are stored, so that repairing from it would " +
+				"lose some",
 			Do: "repair with a Scan that has all of them (--scan-url), or wait until this one has; where they are really " +
 				"gone, `indexer run` notices",
 		}
@@ -199,7 +200,8 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 	}
 	now, _, err := h.Database.TransactionsStanding(ctx)
 	if err == nil && (now.Rereading || now.LastSeq < standing.LastSeq) {
-		err = errors.New("the daemon began to read the transaction history again while it was verified: verify again when it is done")
+		err = errors.New("the daemon began to read the transaction history again while it was verified: verify again when " +
+			"it is done")
 	}
 	return err
 }

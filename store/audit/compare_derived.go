@@ -144,7 +144,8 @@ func (c *derivedComparison) orphans(ctx context.Context) error {
 	}
 	return c.rows(ctx, `SELECT DISTINCT 'updates', e.ledger_offset, NULL::integer, '', '{}'::text[], NULL::text[]
 FROM (`+strings.Join(events, " UNION ALL ")+`) e
-WHERE NOT EXISTS (SELECT FROM updates u WHERE u.ledger_offset = e.ledger_offset)`, nil, int64(c.basis.HistoryFloor), int64(c.basis.Watermark))
+WHERE NOT EXISTS (SELECT FROM updates u WHERE u.ledger_offset = e.ledger_offset)`, nil, int64(c.basis.HistoryFloor),
+		int64(c.basis.Watermark))
 }
 
 // referencesOf asks for all columns of some names.
@@ -190,7 +191,8 @@ WHERE NOT EXISTS (SELECT FROM %[4]ss d WHERE d.%[4]s_ref = r.ref) AND %[5]s GROU
 			u.at, pgx.Identifier{u.relation}.Sanitize(), strings.Join(list, ", "), u.kind, condition))
 	}
 	for _, kind := range []string{tables.Template, tables.Synchronizer, tables.PartyList} {
-		sql := fmt.Sprintf(`SELECT '%[1]ss', min(u.at)::bigint, NULL::integer, '%[1]s_ref ' || u.ref, '{}'::text[], NULL::text[]
+		sql := fmt.Sprintf(`SELECT '%[1]ss', min(u.at)::bigint, NULL::integer, '%[1]s_ref ' || u.ref, '{}'::text[],
+			NULL::text[]
 FROM (%[2]s) u GROUP BY u.ref ORDER BY u.ref`, kind, strings.Join(unknown[kind], " UNION ALL "))
 		if err := c.rows(ctx, sql, nil); err != nil {
 			return err

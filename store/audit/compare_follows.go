@@ -60,7 +60,8 @@ func (f *following) differingSQL(n int, table *tables.Table) string {
 		}
 		wanted, stored = append(wanted, c.shown("w")), append(stored, c.shown("s"))
 	}
-	return fmt.Sprintf(`SELECT %d, CASE WHEN w.%[2]s IS NOT NULL THEN ARRAY[%[3]s] END, CASE WHEN s.%[2]s IS NOT NULL THEN ARRAY[%[4]s] END
+	return fmt.Sprintf(`SELECT %d, CASE WHEN w.%[2]s IS NOT NULL THEN ARRAY[%[3]s] END,
+    CASE WHEN s.%[2]s IS NOT NULL THEN ARRAY[%[4]s] END
 FROM (SELECT * FROM wanted w WHERE %[5]s) w FULL JOIN %[6]s s ON %[7]s
 WHERE %[8]s`, n, named[0], strings.Join(wanted, ", "), strings.Join(stored, ", "), ofTable(table), table.Name,
 		strings.Join(same, " AND "), strings.Join(differ, " OR "))

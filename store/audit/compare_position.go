@@ -54,8 +54,8 @@ func (s *Stored) ComparePosition(ctx context.Context, step func(what string),
 	})
 }
 
-// recordCheck finds rows of a table that contradict table transactions. Its query has $1 for the last seq, and gives the
-// seqs.
+// recordCheck finds rows of a table that contradict table transactions. Its query has $1 for the last seq, and gives
+// the seqs.
 type recordCheck struct {
 	relation string
 	kind     findings.Disagreement
@@ -88,7 +88,8 @@ WHERE ` + is + `<> '` + string(table.Kind) + `'`})
 		for kind, sign := range map[findings.Disagreement]string{findings.Missing: "<", findings.Extra: ">"} {
 			checks = append(checks, recordCheck{table.Name, kind, `SELECT coalesce(t.seq, x.seq) AS seq
 FROM (SELECT * FROM transfers WHERE seq > 0 AND seq <= $1) t
-FULL JOIN (SELECT i.seq, count(*) AS rows FROM ` + table.Name + ` i WHERE i.seq > 0 AND i.seq <= $1 GROUP BY i.seq) x ON x.seq = t.seq
+FULL JOIN (SELECT i.seq, count(*) AS rows FROM ` + table.Name +
+				` i WHERE i.seq > 0 AND i.seq <= $1 GROUP BY i.seq) x ON x.seq = t.seq
 WHERE coalesce(x.rows, 0) ` + sign + ` coalesce(t.` + table.Count + `, 0)
   AND EXISTS (SELECT FROM transactions r WHERE r.seq = coalesce(t.seq, x.seq))`})
 		}

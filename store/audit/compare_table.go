@@ -61,7 +61,8 @@ func (c *tableComparison) betweenPlaces() string {
 		sub = "s." + pgx.Identifier{column}.Sanitize()
 	}
 	return c.table.Rows(fmt.Sprintf(`s.%[1]s BETWEEN $1::bigint AND $3::bigint
-      AND (s.%[1]s, %[2]s) > ($1::bigint, $2::integer) AND (s.%[1]s, %[2]s) <= ($3::bigint, $4::integer)`, c.table.Key[0], sub))
+      AND (s.%[1]s, %[2]s) > ($1::bigint, $2::integer) AND (s.%[1]s, %[2]s) <= ($3::bigint, $4::integer)`,
+		c.table.Key[0], sub))
 }
 
 // sql finds the rows that are on one side only, counting equal rows; on the stored side those of a condition, which has
@@ -124,7 +125,8 @@ func shownSQL(value, name string, isList bool) string {
 
 // partySet returns the expression for a list of parties in order, with those that a condition on p holds for.
 func partySet(list, where string) string {
-	return fmt.Sprintf(`CASE WHEN %[1]s IS NOT NULL THEN ARRAY(SELECT p FROM unnest(%[1]s) p%[2]s ORDER BY p COLLATE "C") END`, list, where)
+	return fmt.Sprintf(`CASE WHEN %[1]s IS NOT NULL THEN ARRAY(SELECT p FROM unnest(%[1]s) p%[2]s
+		ORDER BY p COLLATE "C") END`, list, where)
 }
 
 // onlyOf leaves those of a creation's witnesses that are stakeholders, and of those who see an interface view.

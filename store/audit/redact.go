@@ -30,7 +30,8 @@ func (s *Stored) PlanRedaction(ctx context.Context, what Redaction) (report Reda
 		report = t.report
 		for _, table := range redactable() {
 			var rows int64
-			if err := tx.QueryRow(ctx, "SELECT count(*) FROM "+table.Name+" s WHERE "+t.where(&table), t.args).Scan(&rows); err != nil {
+			if err := tx.QueryRow(ctx, "SELECT count(*) FROM "+table.Name+" s WHERE "+t.where(&table),
+				t.args).Scan(&rows); err != nil {
 				return fmt.Errorf("count what is to be erased from %s: %w", table.Name, err)
 			}
 			report.add(table.Name, rows)

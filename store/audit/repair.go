@@ -50,8 +50,8 @@ func (r *Repairer) repair(ctx context.Context, roles []session.Role, fn func(con
 	return err
 }
 
-// addNames gives numbers to names and lists of parties that have none: the dictionary lost them, or what they are of was
-// never stored. Where any was added the terms of the leaders end, because they remember.
+// addNames gives numbers to names and lists of parties that have none: the dictionary lost them, or what they are of
+// was never stored. Where any was added the terms of the leaders end, because they remember.
 func (r *Repairer) addNames(ctx context.Context, tx pgx.Tx, wanted *names.Wanted) error {
 	if err := r.stored.db.Queries.DictionariesLock(ctx, tx); err != nil {
 		return fmt.Errorf("lock the dictionaries: %w", err)
@@ -67,8 +67,8 @@ func (r *Repairer) addNames(ctx context.Context, tx pgx.Tx, wanted *names.Wanted
 	return r.endTermsForNames(ctx, tx)
 }
 
-// endTermsForNames ends the terms of the leaders, which remember numbers of the dictionaries, unless that was done since
-// these were found altered.
+// endTermsForNames ends the terms of the leaders, which remember numbers of the dictionaries, unless that was done
+// since these were found altered.
 func (r *Repairer) endTermsForNames(ctx context.Context, tx pgx.Tx) error {
 	if !r.namesRead.CompareAndSwap(false, true) {
 		return nil

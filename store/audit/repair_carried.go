@@ -16,8 +16,8 @@ import (
 )
 
 // RepairCarried makes the rows of entries those that writing the entries makes, in one transaction, and adds names that
-// the dictionaries lack, as RepairUpdates does. The arguments are those of CompareCarried. The active set, and what else
-// follows from the entries, stay as they are.
+// the dictionaries lack, as RepairUpdates does. The arguments are those of CompareCarried. The active set, and what
+// else follows from the entries, stay as they are.
 //
 // Pages are to be repaired in their order: a creation event that is stored as an active entry's is left to that entry.
 func (r *Repairer) RepairCarried(ctx context.Context, at ledger.Offset, before int64,

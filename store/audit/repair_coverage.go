@@ -60,7 +60,8 @@ func (r *Repairer) lowerWatermark(ctx context.Context, tx pgx.Tx, watermark, end
 	if err := q.ResetCoverageCut(ctx, tx, int64(end)); err != nil {
 		return fmt.Errorf("end the coverage at offset %d: %w", end, err)
 	}
-	if err := q.CheckpointSet(ctx, tx, dbsqlc.CheckpointSetParams{Stream: tables.StreamUpdates, LedgerOffset: int64(end)}); err != nil {
+	if err := q.CheckpointSet(ctx, tx, dbsqlc.CheckpointSetParams{Stream: tables.StreamUpdates,
+		LedgerOffset: int64(end)}); err != nil {
 		return fmt.Errorf("set the checkpoint: %w", err)
 	}
 	return nil

@@ -22,7 +22,8 @@ func (r *Repairer) RepairPackages(ctx context.Context, again []*ledger.Package, 
 			}
 		}
 		for _, id := range slices.Sorted(slices.Values(forget)) {
-			if err := r.stored.db.Queries.PackageDrop(ctx, tx, dbsqlc.PackageDropParams{PackageID: id, WithContent: true}); err != nil {
+			if err := r.stored.db.Queries.PackageDrop(ctx, tx,
+				dbsqlc.PackageDropParams{PackageID: id, WithContent: true}); err != nil {
 				return fmt.Errorf("package %s: %w", id, err)
 			}
 		}

@@ -49,7 +49,8 @@ func startDatabase(ctx context.Context, warmUp int, fsync bool, more map[string]
 	if _, err := d.fresh(ctx); err != nil {
 		return nil, errors.Join(err, server.Stop())
 	}
-	if d.postmaster, err = queryOne[int](ctx, d, "SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)::integer"); err != nil {
+	d.postmaster, err = queryOne[int](ctx, d, "SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)::integer")
+	if err != nil {
 		return nil, errors.Join(err, server.Stop())
 	}
 	for written := 0; written < warmUp; written += 100 {

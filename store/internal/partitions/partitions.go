@@ -62,8 +62,8 @@ func New(
 	return &Set{queries: queries, db: db, write: write, logger: logger, apart: max(1, offsetsPerUpdate)}
 }
 
-// Smallest returns the width of the smallest partitions, in offsets. All partitions begin and end at multiples of it, or
-// at the history floor.
+// Smallest returns the width of the smallest partitions, in offsets. All partitions begin and end at multiples of it,
+// or at the history floor.
 func (p *Set) Smallest() int64 { return p.apart * FirstWidth }
 
 // Ensure makes sure that relation can take rows of the given offsets, and of those that come next.
@@ -321,7 +321,8 @@ func (p *part) buildIndexes(ctx context.Context, tx pgx.Tx) error {
 	}
 	parent := quoted(p.name + "_parent")
 	for _, statement := range []string{
-		fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING INDEXES) PARTITION BY RANGE (%s)", parent, quoted(p.relation), column),
+		fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING INDEXES) PARTITION BY RANGE (%s)", parent, quoted(p.relation),
+			column),
 		fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)", parent, quoted(p.name), p.from, p.to),
 		fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s", parent, quoted(p.name)),
 		"DROP TABLE " + parent,
