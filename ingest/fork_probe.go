@@ -179,8 +179,8 @@ func restored(stored StoredUpdates, what string, agreed ledger.Offset) *ledger.P
 	return &ledger.Problem{
 		What: what,
 		Do: "the participant was restored from an older backup: if that is to stay, run `indexer reanchor`, which says " +
-			"what both have and, with --apply, removes everything after the last offset in common from the database, then start " +
-			"the indexer again: it reads on from there",
+			"what both have and, with --apply, removes everything after the last offset in common from the database, " +
+			"then start the indexer again: it reads on from there",
 	}
 }
 
