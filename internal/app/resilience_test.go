@@ -391,7 +391,7 @@ func TestDatabaseThatIsTakenAwayFromDaemons(t *testing.T) {
 		change string // of the user "%s"
 		says   string
 	}{
-		"rights in the schema": {"REVOKE ALL ON SCHEMA indexer FROM %s", "without USAGE"},
+		"rights in the schema": {"REVOKE ALL ON SCHEMA indexer FROM %s", "rights"},
 		"rights in a table":    {"REVOKE ALL ON indexer.leadership FROM %s", "permission denied for table leadership"},
 		"the schema":           {"ALTER SCHEMA indexer RENAME TO elsewhere", "does not exist"},
 	} {

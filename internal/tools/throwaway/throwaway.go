@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Kind says where a server comes from.
@@ -224,7 +225,18 @@ func (s *Server) cloneDatabase(ctx context.Context, name, template string) error
 
 // DropDatabase drops a database if it exists, and ends its sessions.
 func (s *Server) DropDatabase(ctx context.Context, name string) error {
-	return s.exec(ctx, "DROP DATABASE IF EXISTS "+quote(name)+" WITH (FORCE)")
+	for {
+		err := s.exec(ctx, "DROP DATABASE IF EXISTS "+quote(name)+" WITH (FORCE)")
+		// The server waits 5 seconds for the sessions that it ends, and on a busy machine one may take longer.
+		if !inUse(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func inUse(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == "55006" // object_in_use
 }
 
 // exec runs one statement on a connection of its own, so that callers need not
