@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -135,4 +136,12 @@ func (w *begunWorld) requireBegunAt(t *testing.T, at int64) {
 	result := requireVerified(t, w.database, w.ledgerURL)
 	require.Empty(t, result.Notes)
 	require.Positive(t, result.Updates.Carried, "the snapshot's entries were compared")
+}
+
+// withoutBegin leaves out of what was active since when.
+func withoutBegin(list []string) []string {
+	for i, text := range list {
+		list[i] = text[:strings.LastIndexByte(text, ' ')]
+	}
+	return list
 }
