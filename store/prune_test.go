@@ -232,7 +232,7 @@ func TestReadersAndTheLeaderGoOnWhileOneIsPruned(t *testing.T) {
 	pruned := make(chan error, 1)
 	l := d.leadPruning(d.store())
 	go func() { pruned <- l.Prune(t.Context(), w.at[0]) }()
-	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.floors'::regclass)`)
+	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database AND d.datname = current_database() WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.floors'::regclass)`)
 	require.Equal(t, before, read())
 	for _, page := range rest[:len(rest)-1] {
 		require.NoError(t, up.Append(t.Context(), w.scope, []ledger.Page{page}))
@@ -274,7 +274,7 @@ func TestAFollowerMissesNothingThatIsCopied(t *testing.T) {
 	pruned := make(chan error, 1)
 	l := d.leadPruning(d.store())
 	go func() { pruned <- l.Prune(t.Context(), 3) }()
-	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.checkpoints'::regclass)
+	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database AND d.datname = current_database() WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.checkpoints'::regclass)
 		OR EXISTS (SELECT FROM pg_class WHERE relname = 'updates_p4')`)
 	var count int
 	require.NoError(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM ledger.updates WHERE ledger_offset > 3").Scan(&count))
@@ -341,7 +341,7 @@ func pruneBeside(t *testing.T, why string, do func(d *testDB, up *UpdatesWriter)
 	pruned := make(chan error, 1)
 	l := d.leadPruning(d.store())
 	go func() { pruned <- l.Prune(t.Context(), 3) }()
-	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.floors'::regclass)`)
+	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database AND d.datname = current_database() WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.floors'::regclass)`)
 	do(d, up)
 	require.NoError(t, tx.Commit(t.Context()))
 	var problem *ledger.Problem
@@ -373,7 +373,7 @@ func TestPruningThatEndsEarly(t *testing.T) {
 		l := d.leadPruning(d.store())
 		pruned := make(chan error, 1)
 		go func() { pruned <- l.Prune(ctx, w.at[1]) }()
-		d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.checkpoints'::regclass)`)
+		d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database AND d.datname = current_database() WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.checkpoints'::regclass)`)
 		end(l, cancel)
 		require.Error(t, <-pruned)
 		cancel()
@@ -505,7 +505,7 @@ func TestAnswersToLookUpsStay(t *testing.T) {
 	pruned := make(chan error, 1)
 	b := d.leadPruning(d.store())
 	go func() { pruned <- b.Prune(t.Context(), 7) }()
-	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.floors'::regclass)`)
+	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database AND d.datname = current_database() WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.floors'::regclass)`)
 	d.append(l, 8, exercise(9, 2, "used")) // the leader does not wait for whoever prunes
 	require.NoError(t, tx.Commit(t.Context()))
 	require.NoError(t, <-pruned)
@@ -562,7 +562,7 @@ func TestWhoBeginsWhileOneIsPrunedSeesWhatIsLeft(t *testing.T) {
 	d.append(l, 0, updates...)
 	// The end of pruning waits until somebody waits for it.
 	d.Exec(`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		WHILE NOT EXISTS (SELECT FROM pg_locks k WHERE NOT k.granted AND k.relation IN ('indexer.floors'::regclass, 'indexer.checkpoints'::regclass)) LOOP
+		WHILE NOT EXISTS (SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database AND d.datname = current_database() WHERE NOT k.granted AND k.relation IN ('indexer.floors'::regclass, 'indexer.checkpoints'::regclass)) LOOP
 			PERFORM pg_sleep(0.01);
 		END LOOP;
 		RETURN NEW;
@@ -571,7 +571,7 @@ func TestWhoBeginsWhileOneIsPrunedSeesWhatIsLeft(t *testing.T) {
 	pruned := make(chan error, 1)
 	back := d.leadPruning(d.store())
 	go func() { pruned <- back.Prune(t.Context(), 4) }()
-	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND k.granted AND k.relation = 'indexer.floors'::regclass)`)
+	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database AND d.datname = current_database() WHERE k.mode = 'AccessExclusiveLock' AND k.granted AND k.relation = 'indexer.floors'::regclass)`)
 	var found []findings.Difference
 	require.NoError(t, Audit.Stored(l.store).Compare(t.Context(), ledger.Page{From: 0, To: 8, Updates: updates}, storetest.Collect(&found)))
 	require.Empty(t, found)

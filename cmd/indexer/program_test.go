@@ -123,7 +123,8 @@ func untilHeldBack(t *testing.T, database string) {
 	conn := connect(t, database)
 	for waiting := false; !waiting; time.Sleep(5 * time.Millisecond) {
 		err := conn.QueryRow(t.Context(), `SELECT exists (SELECT FROM pg_locks
-			WHERE NOT granted AND relation = 'indexer.checkpoints'::regclass)`).Scan(&waiting)
+			WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+				AND relation = 'indexer.checkpoints'::regclass)`).Scan(&waiting)
 		require.NoError(t, err)
 	}
 }

@@ -65,7 +65,7 @@ func TestTheClockOfTheDatabaseIsSet(t *testing.T) {
 		_, err = tx.Exec(t.Context(), "LOCK TABLE indexer.created IN SHARE MODE")
 		require.NoError(t, err)
 		w.ledger.Grow(20)
-		eventuallyIn(t, w.database, "it waiting", `EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT l.granted AND l.relation = 'indexer.created'::regclass)`)
+		eventuallyIn(t, w.database, "it waiting", `EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE a.datname = current_database() AND NOT l.granted AND l.relation = 'indexer.created'::regclass)`)
 		require.NoError(t, server.SetClock(ahead))
 		require.NoError(t, tx.Rollback(t.Context()))
 		w.ledger.Grow(5)

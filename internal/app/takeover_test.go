@@ -131,7 +131,7 @@ func (s *stage) blocked(role store.Role, relation string, then func()) {
 	eventually(s.t, "waiting for "+relation, func() bool {
 		var waits bool
 		err := s.conn.QueryRow(s.t.Context(), `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-			WHERE NOT l.granted AND l.relation = $1::regclass AND a.application_name LIKE $2)`,
+			WHERE a.datname = current_database() AND NOT l.granted AND l.relation = $1::regclass AND a.application_name LIKE $2)`,
 			relation, "ledgerindexer "+string(role)+" epoch %").Scan(&waits)
 		require.NoError(s.t, err)
 		return waits

@@ -406,7 +406,7 @@ func TestNobodyWaitsForTheDigestOfASnapshot(t *testing.T) {
 	require.NoError(t, err)
 	sealed := make(chan error, 1)
 	go func() { sealed <- l.SealUnseen(ctx, findings.SealedSnapshot, 0, 100, findings.SealNotShown) }()
-	d.WaitFor("SELECT EXISTS (SELECT FROM pg_locks k WHERE NOT k.granted AND k.relation = 'indexer.created'::regclass)")
+	d.WaitFor("SELECT EXISTS (SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database AND d.datname = current_database() WHERE NOT k.granted AND k.relation = 'indexer.created'::regclass)")
 	d.Exec("SELECT FROM indexer.leadership WHERE role = 'repair' FOR UPDATE NOWAIT")
 	require.NoError(t, tx.Rollback(ctx))
 	require.NoError(t, <-sealed)
