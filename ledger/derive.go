@@ -12,23 +12,23 @@ import (
 // raises it: then stored records of an earlier version are derived again.
 const RulesVersion = 1
 
-// MovedUpdate is the part of an update of a network from which the records of the transaction history are derived: its
-// exercises of certain choices, and its amulets.
-type MovedUpdate struct {
+// TransferUpdate is the part of an update of a network from which the records of the transaction history are derived:
+// its exercises of certain choices, and its amulets.
+type TransferUpdate struct {
 	Offset         Offset
 	ID             string
 	EffectiveAt    time.Time
 	SynchronizerID string
-	Exercises      []MovingExercise // of MovingChoices, in the order of their nodes
-	Amulets        []MovedAmulet    // that were created or archived, in the order of their nodes; see WantsAmulets
+	Exercises      []TransferExercise // of TransferChoices, in the order of their nodes
+	Amulets        []TransferAmulet   // that were created or archived, in the order of their nodes; see WantsAmulets
 
 	// Noted are its records as they followed before anything of it was redacted; nil: they follow from what it says.
 	Noted []Transaction
 }
 
-// MovingExercise is an exercise that a record follows from, or that decides which records follow from the exercises
+// TransferExercise is an exercise that a record follows from, or that decides which records follow from the exercises
 // below it.
-type MovingExercise struct {
+type TransferExercise struct {
 	NodeID, LastDescendant int32
 	ContractID             string
 	Module, Entity, Choice string
@@ -36,20 +36,20 @@ type MovingExercise struct {
 	Contract               JSON // the payload of the contract, where it was asked for and is known
 }
 
-// MovedAmulet is an amulet, locked or not, that an update creates or archives.
-type MovedAmulet struct {
+// TransferAmulet is an amulet, locked or not, that an update creates or archives.
+type TransferAmulet struct {
 	NodeID     int32
 	ContractID string
 	Created    bool
 	Payload    JSON // nil: not known
 }
 
-// movingRule says which records follow from an exercise of a choice.
-type movingRule int
+// transferRule says which records follow from an exercise of a choice.
+type transferRule int
 
 const (
-	ruleTransfer movingRule = iota + 1 // AmuletRules_Transfer, whose result sums it up
-	ruleSend                           // a transfer to a receiver that agreed beforehand
+	ruleTransfer transferRule = iota + 1 // AmuletRules_Transfer, whose result sums it up
+	ruleSend                             // a transfer to a receiver that agreed beforehand
 	ruleFactory
 	ruleAccept
 	ruleAbort
@@ -62,7 +62,7 @@ const (
 	ruleCollect
 )
 
-var movingRules = map[string]movingRule{
+var transferRules = map[string]transferRule{
 	"AmuletRules AmuletRules_Transfer":                              ruleTransfer,
 	"TransferPreapproval TransferPreapproval_Send":                  ruleSend,
 	"TransferPreapproval TransferPreapproval_SendV2":                ruleSend,
@@ -86,10 +86,10 @@ var movingRules = map[string]movingRule{
 	"SubscriptionPayment SubscriptionPayment_Collect":               ruleCollect,
 }
 
-// MovingChoices returns the choices whose exercises a MovedUpdate has.
-func MovingChoices() []string {
+// TransferChoices returns the choices whose exercises a TransferUpdate has.
+func TransferChoices() []string {
 	var list []string
-	for name := range movingRules {
+	for name := range transferRules {
 		_, choice, _ := strings.Cut(name, " ")
 		list = append(list, choice)
 	}
@@ -97,17 +97,17 @@ func MovingChoices() []string {
 	return slices.Compact(list)
 }
 
-func (e *MovingExercise) rule() movingRule { return movingRules[e.Entity+" "+e.Choice] }
+func (e *TransferExercise) rule() transferRule { return transferRules[e.Entity+" "+e.Choice] }
 
 // WantsAmulets reports whether the records of the update can't be derived without its amulets.
-func (u *MovedUpdate) WantsAmulets() bool {
-	return slices.ContainsFunc(u.Exercises, func(e MovingExercise) bool {
+func (u *TransferUpdate) WantsAmulets() bool {
+	return slices.ContainsFunc(u.Exercises, func(e TransferExercise) bool {
 		return e.rule() != ruleTransfer && e.rule() != ruleAbort && e.rule() != ruleNothing
 	})
 }
 
 // WantsContract reports whether the payload of the exercise's contract is needed: its result does not say who sent.
-func (e *MovingExercise) WantsContract() bool {
+func (e *TransferExercise) WantsContract() bool {
 	if rule := e.rule(); rule != ruleAccept && rule != ruleExecute {
 		return false
 	}
@@ -128,7 +128,7 @@ func EventIDOf(updateID string, node int32) string {
 
 // Records derives the records of the transaction history, in order. Their Offset is nil: it belonged to the service's
 // own participant. An exercise that can't be read gives a record of an unknown kind.
-func (u *MovedUpdate) Records() []Transaction {
+func (u *TransferUpdate) Records() []Transaction {
 	if u.Noted == nil {
 		return u.walk(0, 1<<31-1, nil)
 	}
@@ -141,7 +141,7 @@ func (u *MovedUpdate) Records() []Transaction {
 
 // walk appends the records of the exercises from index i on, up to node id last. It skips exercises below one that
 // explains them.
-func (u *MovedUpdate) walk(i int, last int32, list []Transaction) []Transaction {
+func (u *TransferUpdate) walk(i int, last int32, list []Transaction) []Transaction {
 	for i < len(u.Exercises) && u.Exercises[i].NodeID <= last {
 		e := &u.Exercises[i]
 		records, explained, err := u.explain(i)
@@ -159,7 +159,7 @@ func (u *MovedUpdate) walk(i int, last int32, list []Transaction) []Transaction 
 }
 
 // explain returns the records of exercise i. explained says that they account for everything below it too.
-func (u *MovedUpdate) explain(i int) (records []Transaction, explained bool, err error) {
+func (u *TransferUpdate) explain(i int) (records []Transaction, explained bool, err error) {
 	e := &u.Exercises[i]
 	one := func(t Transaction, err error) ([]Transaction, bool, error) { return []Transaction{t}, true, err }
 	switch e.rule() {
@@ -201,7 +201,7 @@ func (u *MovedUpdate) explain(i int) (records []Transaction, explained bool, err
 }
 
 // below returns the first exercise below another one that has one of the rules; -1: none.
-func (u *MovedUpdate) below(i int, rules ...movingRule) int {
+func (u *TransferUpdate) below(i int, rules ...transferRule) int {
 	for k := i + 1; k < len(u.Exercises) && u.Exercises[k].NodeID <= u.Exercises[i].LastDescendant; k++ {
 		if slices.Contains(rules, u.Exercises[k].rule()) {
 			return k
@@ -211,7 +211,7 @@ func (u *MovedUpdate) below(i int, rules ...movingRule) int {
 }
 
 // record returns a record of an exercise with the members that all kinds have.
-func (u *MovedUpdate) record(e *MovingExercise, kind TransactionKind, typ string) Transaction {
+func (u *TransferUpdate) record(e *TransferExercise, kind TransactionKind, typ string) Transaction {
 	t := Transaction{EventID: EventIDOf(u.ID, e.NodeID), Kind: kind, Type: &typ, Date: Time{Time: u.EffectiveAt,
 		Valid: true}, Rules: RulesVersion, At: u.Offset}
 	if u.SynchronizerID != "" {
@@ -223,7 +223,7 @@ func (u *MovedUpdate) record(e *MovingExercise, kind TransactionKind, typ string
 	return t
 }
 
-func (u *MovedUpdate) unknown(e *MovingExercise) Transaction {
+func (u *TransferUpdate) unknown(e *TransferExercise) Transaction {
 	t := u.record(e, TransactionUnknown, e.Choice)
 	raw := func(value JSON) json.RawMessage {
 		if value == nil {
@@ -239,7 +239,7 @@ func (u *MovedUpdate) unknown(e *MovingExercise) Transaction {
 	return t
 }
 
-func (u *MovedUpdate) issued(e *MovingExercise, kind TransactionKind, typ string) (Transaction, error) {
+func (u *TransferUpdate) issued(e *TransferExercise, kind TransactionKind, typ string) (Transaction, error) {
 	t := u.record(e, kind, typ)
 	var r struct {
 		AmuletSum struct {

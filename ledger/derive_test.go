@@ -8,21 +8,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// movedUpdates makes of updates what a store reads of them.
-func movedUpdates(t *testing.T, updates []Update) (list []MovedUpdate) {
+// transferUpdates makes of updates what a store reads of them.
+func transferUpdates(t *testing.T, updates []Update) (list []TransferUpdate) {
 	t.Helper()
 	payloads := map[string]JSON{}
 	for _, u := range updates {
-		m := MovedUpdate{Offset: u.Offset, ID: u.ID, EffectiveAt: u.EffectiveAt.Time}
+		m := TransferUpdate{Offset: u.Offset, ID: u.ID, EffectiveAt: u.EffectiveAt.Time}
 		for _, e := range u.Created {
 			if payloads[e.ContractID] = e.Argument; strings.HasSuffix(e.TemplateID, ":Splice.Amulet:Amulet") || strings.HasSuffix(e.TemplateID, ":Splice.Amulet:LockedAmulet") {
-				m.Amulets = append(m.Amulets, MovedAmulet{NodeID: e.NodeID, ContractID: e.ContractID, Created: true, Payload: e.Argument})
+				m.Amulets = append(m.Amulets, TransferAmulet{NodeID: e.NodeID, ContractID: e.ContractID, Created: true, Payload: e.Argument})
 			}
 		}
 		for _, e := range u.Exercised {
 			id, err := ParseTemplateID(e.TemplateID)
 			require.NoError(t, err)
-			x := MovingExercise{
+			x := TransferExercise{
 				NodeID: e.NodeID, LastDescendant: e.LastDescendantNodeID, ContractID: e.ContractID, Module: id.Module, Entity: id.Entity, Choice: e.Choice,
 				Argument: e.Argument, Result: e.Result,
 			}
@@ -30,7 +30,7 @@ func movedUpdates(t *testing.T, updates []Update) (list []MovedUpdate) {
 				m.Exercises = append(m.Exercises, x)
 			}
 			if e.Consuming && id.Module == "Splice.Amulet" {
-				m.Amulets = append(m.Amulets, MovedAmulet{NodeID: e.NodeID, ContractID: e.ContractID, Payload: payloads[e.ContractID]})
+				m.Amulets = append(m.Amulets, TransferAmulet{NodeID: e.NodeID, ContractID: e.ContractID, Payload: payloads[e.ContractID]})
 			}
 		}
 		list = append(list, m)
@@ -53,7 +53,7 @@ func TestRecordsOfRecordedUpdates(t *testing.T) {
 	got, err := DecodeUpdateList(recordedUpdates(t), 0)
 	require.NoError(t, err)
 	var list []string
-	for _, u := range movedUpdates(t, got.Updates) {
+	for _, u := range transferUpdates(t, got.Updates) {
 		for _, r := range u.Records() {
 			text := fmt.Sprint(u.Offset, " ", *r.Type)
 			if x := r.Transfer; x != nil {
@@ -116,34 +116,34 @@ func TestRecordsOfRareShapes(t *testing.T) {
 	factory := func(sender, receiver, reason string) JSON {
 		return JSON(`{"transfer":{"sender":` + sender + `,"receiver":` + receiver + `,"amount":"5.0","instrumentId":{"admin":"dso::1","id":"Amulet"},"meta":{"values":{"` + metaReason + `":"` + reason + `"}}}}`)
 	}
-	exercise := func(node, last int32, name, argument, result string) MovingExercise {
+	exercise := func(node, last int32, name, argument, result string) TransferExercise {
 		entity, choice, _ := strings.Cut(name, " ")
-		return MovingExercise{NodeID: node, LastDescendant: last, ContractID: "c", Entity: entity, Choice: choice, Argument: JSON(argument), Result: JSON(result)}
+		return TransferExercise{NodeID: node, LastDescendant: last, ContractID: "c", Entity: entity, Choice: choice, Argument: JSON(argument), Result: JSON(result)}
 	}
-	rules := func(node int32) MovingExercise {
+	rules := func(node int32) TransferExercise {
 		return exercise(node, node+2, "AmuletRules AmuletRules_Transfer", transfer, result)
 	}
 	for what, c := range map[string]struct {
-		exercises []MovingExercise
+		exercises []TransferExercise
 		want      []string
 	}{
 		"an account of nobody is its administrator's": {
-			[]MovingExercise{exercise(0, 3, "ExternalPartyAmuletRules TransferFactory_Transfer", string(factory(account, nobody, "gift")), done)}, []string{"#u:0 alice dso 5.0 gift"}},
+			[]TransferExercise{exercise(0, 3, "ExternalPartyAmuletRules TransferFactory_Transfer", string(factory(account, nobody, "gift")), done)}, []string{"#u:0 alice dso 5.0 gift"}},
 		"from nobody": {
-			[]MovingExercise{exercise(0, 3, "ExternalPartyAmuletRules TransferFactory_Transfer", string(factory(nobody, account, "mint")), done)}, []string{"#u:0 dso alice 5.0 mint"}},
+			[]TransferExercise{exercise(0, 3, "ExternalPartyAmuletRules TransferFactory_Transfer", string(factory(nobody, account, "mint")), done)}, []string{"#u:0 dso alice 5.0 mint"}},
 		"the factory adds nothing to a transfer below it": {
-			[]MovingExercise{exercise(0, 3, "ExternalPartyAmuletRules TransferFactory_Transfer", string(factory(account, account, "not read")), done), rules(1)}, []string{"#u:1 alice bob 2.0000000000 fee 0.0500000000"}},
+			[]TransferExercise{exercise(0, 3, "ExternalPartyAmuletRules TransferFactory_Transfer", string(factory(account, account, "not read")), done), rules(1)}, []string{"#u:1 alice bob 2.0000000000 fee 0.0500000000"}},
 		"a name's payment is told once": {
-			[]MovingExercise{
+			[]TransferExercise{
 				exercise(0, 9, "AnsRules AnsRules_CollectInitialEntryPayment", `{}`, `{}`), exercise(1, 5, "SubscriptionInitialPayment SubscriptionInitialPayment_Collect", `{}`, `{}`), rules(2),
 				exercise(6, 9, "SubscriptionPayment SubscriptionPayment_Collect", `{}`, `{}`), rules(7)}, []string{"#u:2 alice bob 2.0000000000 fee 0.0500000000"}},
-		"a name without a payment": {[]MovingExercise{exercise(0, 9, "AnsRules AnsRules_CollectEntryRenewalPayment", `{}`, `{}`), rules(1)}, nil},
+		"a name without a payment": {[]TransferExercise{exercise(0, 9, "AnsRules AnsRules_CollectEntryRenewalPayment", `{}`, `{}`), rules(1)}, nil},
 		"what purchases do below is no transfer": {
-			[]MovingExercise{exercise(0, 3, "TransferPreapproval TransferPreapproval_Renew", `{}`, `{}`), rules(1), rules(4)}, []string{"#u:4 alice bob 2.0000000000 fee 0.0500000000"}},
+			[]TransferExercise{exercise(0, 3, "TransferPreapproval TransferPreapproval_Renew", `{}`, `{}`), rules(1), rules(4)}, []string{"#u:4 alice bob 2.0000000000 fee 0.0500000000"}},
 		"what can't be read is kept": {
-			[]MovingExercise{exercise(0, 3, "AmuletAllocation Allocation_ExecuteTransfer", `{}`, `{"receiverHoldingCids":[]}`), rules(1)}, []string{"#u:0 unknown"}},
+			[]TransferExercise{exercise(0, 3, "AmuletAllocation Allocation_ExecuteTransfer", `{}`, `{"receiverHoldingCids":[]}`), rules(1)}, []string{"#u:0 unknown"}},
 	} {
-		u := MovedUpdate{ID: "u", Exercises: c.exercises, Amulets: []MovedAmulet{{NodeID: 2, ContractID: "a1", Created: true, Payload: JSON(
+		u := TransferUpdate{ID: "u", Exercises: c.exercises, Amulets: []TransferAmulet{{NodeID: 2, ContractID: "a1", Created: true, Payload: JSON(
 			`{"owner":"bob::1","amount":{"initialAmount":"1.9","createdAt":{"number":"7"},"ratePerRound":{"rate":"0.01"}}}`)}}}
 		var got []string
 		for _, r := range u.Records() {

@@ -188,7 +188,7 @@ func timesRounded(a, b *big.Rat) *big.Rat {
 }
 
 // transfer returns the record of e, an exercise of AmuletRules_Transfer, with the event id of the exercise as.
-func (u *MovedUpdate) transfer(e, as *MovingExercise) (Transaction, error) {
+func (u *TransferUpdate) transfer(e, as *TransferExercise) (Transaction, error) {
 	t := u.record(as, TransactionTransfer, "transfer")
 	var argument transferArgument
 	var result transferResult
@@ -251,7 +251,7 @@ func summed(t *Transaction, sender string, r *transferResult) (err error) {
 }
 
 // send returns the record of a transfer to a receiver that agreed beforehand.
-func (u *MovedUpdate) send(i int) (t Transaction, err error) {
+func (u *TransferUpdate) send(i int) (t Transaction, err error) {
 	e := &u.Exercises[i]
 	var argument sendArgument
 	var result sendResult
@@ -276,7 +276,7 @@ func (u *MovedUpdate) send(i int) (t Transaction, err error) {
 
 // sent returns the record of a transfer without an exercise of AmuletRules_Transfer. Its own result sums it up, but
 // names no receiver: that is the owner of the amulet that it creates.
-func (u *MovedUpdate) sent(e *MovingExercise, argument *sendArgument, result *sendResult) (Transaction, error) {
+func (u *TransferUpdate) sent(e *TransferExercise, argument *sendArgument, result *sendResult) (Transaction, error) {
 	t := u.record(e, TransactionTransfer, "transfer")
 	if err := summed(&t, string(argument.Sender), &result.Result); err != nil {
 		return t, err
@@ -306,7 +306,7 @@ func reasonOf(meta metadata) *string {
 }
 
 // factory returns the record of a transfer that was begun through the token standard's factory.
-func (u *MovedUpdate) factory(i int) (records []Transaction, explained bool, err error) {
+func (u *TransferUpdate) factory(i int) (records []Transaction, explained bool, err error) {
 	e := &u.Exercises[i]
 	var argument struct {
 		Transfer standardTransfer `json:"transfer"`
@@ -343,7 +343,7 @@ func (u *MovedUpdate) factory(i int) (records []Transaction, explained bool, err
 }
 
 // accepted returns the record of a choice that settles an offered transfer or an allocation.
-func (u *MovedUpdate) accepted(i int, kind string) (t Transaction, err error) {
+func (u *TransferUpdate) accepted(i int, kind string) (t Transaction, err error) {
 	e := &u.Exercises[i]
 	var result instructionResult
 	if err := json.Unmarshal(e.Result, &result); err != nil {
@@ -382,7 +382,7 @@ func (u *MovedUpdate) accepted(i int, kind string) (t Transaction, err error) {
 }
 
 // allocated returns the record of an allocation of V1, which locks what is to be sent. The history had none of V2.
-func (u *MovedUpdate) allocated(i int) (records []Transaction, explained bool, err error) {
+func (u *TransferUpdate) allocated(i int) (records []Transaction, explained bool, err error) {
 	var argument struct {
 		Allocation struct {
 			Leg *standardTransfer `json:"transferLeg"`
@@ -401,7 +401,7 @@ func (u *MovedUpdate) allocated(i int) (records []Transaction, explained bool, e
 
 // moved returns the record of a transfer through the token standard. In older releases it is the record of the
 // AmuletRules_Transfer below it; else it is computed from the amulets that are archived and created below it.
-func (u *MovedUpdate) moved(i int, sender, receiver string, amount exactSum) (Transaction, error) {
+func (u *TransferUpdate) moved(i int, sender, receiver string, amount exactSum) (Transaction, error) {
 	e := &u.Exercises[i]
 	if inner := u.below(i, ruleTransfer); inner >= 0 {
 		return u.transfer(&u.Exercises[inner], e)
@@ -424,7 +424,7 @@ func (u *MovedUpdate) moved(i int, sender, receiver string, amount exactSum) (Tr
 
 // count computes a transfer's round, input and balance changes from the amulets below an exercise. If the payload of
 // one is not known, input and balance changes are left out.
-func (u *MovedUpdate) count(t *Transaction, e *MovingExercise) error {
+func (u *TransferUpdate) count(t *Transaction, e *TransferExercise) error {
 	type total struct{ initial, rate *big.Rat }
 	input, totals, parties := new(big.Rat), map[string]*total{}, []string(nil)
 	made := map[string]bool{}
@@ -480,7 +480,7 @@ func (u *MovedUpdate) count(t *Transaction, e *MovingExercise) error {
 	return nil
 }
 
-func (u *MovedUpdate) createdAmulet(contractID string) (*amuletPayload, error) {
+func (u *TransferUpdate) createdAmulet(contractID string) (*amuletPayload, error) {
 	for i := range u.Amulets {
 		if m := &u.Amulets[i]; m.Created && m.ContractID == contractID && m.Payload != nil {
 			return m.amulet()
@@ -490,7 +490,7 @@ func (u *MovedUpdate) createdAmulet(contractID string) (*amuletPayload, error) {
 }
 
 // amulet reads the payload of an amulet, or that of the amulet inside a locked one.
-func (m *MovedAmulet) amulet() (*amuletPayload, error) {
+func (m *TransferAmulet) amulet() (*amuletPayload, error) {
 	var p struct {
 		amuletPayload
 		Amulet *amuletPayload `json:"amulet"`

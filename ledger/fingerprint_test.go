@@ -61,7 +61,7 @@ func TestTheFingerprintLeavesOutWhatDiffersBetweenServices(t *testing.T) {
 func TestTheFingerprintOfADerivedRecordLeavesOutWhatIsRedacted(t *testing.T) {
 	t.Parallel()
 	derived := func(text string) *Transaction {
-		u := MovedUpdate{ID: "u", Exercises: []MovingExercise{{Entity: "AmuletRules", Choice: "AmuletRules_Mint", Argument: JSON(text), Result: JSON(`7`)}}}
+		u := TransferUpdate{ID: "u", Exercises: []TransferExercise{{Entity: "AmuletRules", Choice: "AmuletRules_Mint", Argument: JSON(text), Result: JSON(`7`)}}}
 		return &u.Records()[0]
 	}
 	kept, erased := derived(`{"a": 1}`), derived(`{"a": 2}`)

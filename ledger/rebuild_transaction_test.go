@@ -47,7 +47,7 @@ func TestNotedRecordsLoseNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, got, len(records))
 	}
-	u := MovedUpdate{ID: "u", Exercises: []MovingExercise{{Entity: "AmuletRules", Choice: "AmuletRules_Mint"}}}
+	u := TransferUpdate{ID: "u", Exercises: []TransferExercise{{Entity: "AmuletRules", Choice: "AmuletRules_Mint"}}}
 	require.Len(t, u.Records(), 1)
 	u.Noted = []Transaction{}
 	require.Empty(t, u.Records(), "also of an update that has none")

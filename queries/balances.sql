@@ -1,9 +1,3 @@
--- name: DerivePlainly :exec
--- Makes the planner use indexes in the rest of the transaction, whatever its statistics: the tables are empty at first and grow by
--- millions of rows between two ANALYZEs.
-SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-    set_config('enable_mergejoin', 'off', true);
-
 -- name: BalanceTotalsAdd :exec
 -- Adds the balance changes of a range of records to the running totals. A change counts in its round and in all later
 -- ones: it raises the party's rows from its round on. A round without a row gets one, based on the round before. The party's last row

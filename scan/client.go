@@ -63,9 +63,9 @@ func New(cfg Config) (*Client, error) {
 // Access returns the client's credentials, for diagnosis.
 func (c *Client) Access() *access.Access { return c.access }
 
-// WasThere notes that an earlier client found the service's history. If something that is not a Scan service then
+// HistorySeen notes that an earlier client found the service's history. If something that is not a Scan service then
 // answers that it is missing, the error may pass.
-func (c *Client) WasThere() {
+func (c *Client) HistorySeen() {
 	c.served.Store(true)
 	c.reached.Store(true)
 }

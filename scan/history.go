@@ -69,7 +69,7 @@ func (c *Client) transactions(
 		switch {
 		case err == nil:
 			size.Worked()
-			c.WasThere()
+			c.HistorySeen()
 			return records, nil
 		case shrinkAfter(size, r.PageSize, err):
 			c.log.DebugContext(ctx, "reducing transactions page size", "asked", r.PageSize, "now", size.Ask(), "error", err)

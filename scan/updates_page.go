@@ -50,7 +50,7 @@ func (u *Updates) page(ctx context.Context, operation string, after ledger.Offse
 				return updatesPage{}, err
 			}
 			u.size.Worked()
-			u.client.WasThere()
+			u.client.HistorySeen()
 			page.changes = changes
 			u.learn(&page)
 			return page, nil

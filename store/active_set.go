@@ -44,7 +44,7 @@ func (l *UpdatesWriter) project(ctx context.Context, tx pgx.Tx, s *active.Step) 
 		return nil
 	}
 	started := time.Now()
-	if err := l.store.db.Queries.DerivePlainly(ctx, tx); err != nil {
+	if err := l.store.db.Queries.PlanByIndexOnly(ctx, tx); err != nil {
 		return fmt.Errorf("have contracts looked up by index: %w", err)
 	}
 	if err := l.apply(ctx, tx, s); err != nil {

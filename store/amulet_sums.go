@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 )
 
 // AmuletSums say whether the sums of updates agree: what they archive and mint is what they create and burn.
@@ -55,7 +55,7 @@ func (s *Store) AmuletSums(ctx context.Context, step func(at ledger.Offset)) (su
 // nextSums adds the sums of some updates after those that were added up before; of all again where they begin below.
 func (s *Store) nextSums(ctx context.Context, tx pgx.Tx,
 	before AmuletSums) (sums AmuletSums, watermark ledger.Offset, err error) {
-	extent, err := held.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, s.db, tx)
 	if err != nil {
 		return before, 0, err
 	}

@@ -26,7 +26,7 @@ type batch struct {
 	from, to ledger.Offset
 	pages    []ledger.Page
 	updates  []*ledger.Update
-	wanted   *names.Wanted
+	wanted   *names.References
 	facts    rows.Facts
 }
 
@@ -82,7 +82,7 @@ func (l *UpdatesWriter) Append(ctx context.Context, scope ledger.Scope, pages []
 func (l *Leader) prepare(ctx context.Context, pages []ledger.Page) (*batch, error) {
 	pages = l.term.Redacted.Pages(pages)
 	b := &batch{from: pages[0].From, to: pages[len(pages)-1].To, pages: pages, facts: rows.NewFacts(),
-		wanted: names.NewWanted()}
+		wanted: names.NewReferences()}
 	at := b.from
 	for i := range pages {
 		page := &pages[i]

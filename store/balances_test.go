@@ -353,7 +353,7 @@ func TestTotalsAreAddedByIndex(t *testing.T) {
 	}
 	h.Exec("VACUUM ANALYZE")
 	require.NoError(t, h.l.term.Write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
-		if err := h.l.store.db.Queries.DerivePlainly(ctx, tx); err != nil {
+		if err := h.l.store.db.Queries.PlanByIndexOnly(ctx, tx); err != nil {
 			return err
 		}
 		if err := h.l.store.db.Queries.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{FromExclusive: 5, ToInclusive: 10}); err != nil {

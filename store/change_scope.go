@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -52,11 +52,11 @@ func (s *Store) refuseChange(ctx context.Context, tx pgx.Tx, scope ledger.Scope)
 			}
 		}
 	}
-	extent, err := held.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, s.db, tx)
 	if err != nil || !extent.Started {
 		return err
 	}
-	carried, err := held.CarriedSnapshot(ctx, s.db, tx)
+	carried, err := bounds.CarriedSnapshot(ctx, s.db, tx)
 	if err != nil || carried == nil || extent.Watermark > extent.HistoryFloor {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/rows"
 )
 
@@ -98,7 +98,7 @@ func (s *Store) ContractHistory(ctx context.Context, contractID string) (Contrac
 	var h ContractHistory
 	err := s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		var err error
-		if h.Extent, err = held.Read(ctx, s.db, tx); err != nil || !h.Started || !rows.TextHolds(contractID) {
+		if h.Extent, err = bounds.Read(ctx, s.db, tx); err != nil || !h.Started || !rows.TextHolds(contractID) {
 			return err
 		}
 		if err := s.contractEvents(ctx, tx, contractID, &h); err != nil {

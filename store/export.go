@@ -12,8 +12,8 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
 )
@@ -133,7 +133,7 @@ func (e *ExportSnapshot) Lasts(ctx context.Context) error {
 // State returns where the database stands.
 func (e *ExportSnapshot) State(ctx context.Context) (state ExportState, err error) {
 	if e.records {
-		at, err := held.TransactionsPosition(ctx, e.store.db, e.tx)
+		at, err := bounds.TransactionsPosition(ctx, e.store.db, e.tx)
 		if err != nil || at.LastSeq == 0 || at.Rereading {
 			return state, err
 		}
@@ -142,7 +142,7 @@ func (e *ExportSnapshot) State(ctx context.Context) (state ExportState, err erro
 		err = e.common(ctx, &state)
 		return state, err
 	}
-	if state.Extent, err = held.Read(ctx, e.store.db, e.tx); err != nil || !state.Started {
+	if state.Extent, err = bounds.Read(ctx, e.store.db, e.tx); err != nil || !state.Started {
 		return state, err
 	}
 	if err := e.common(ctx, &state); err != nil {

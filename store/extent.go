@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/bounds"
 )
 
 // Held reports whether anything is stored, or claimed to be, of the updates and of the transaction history. A snapshot
@@ -40,27 +40,27 @@ func (s *Store) Begun(ctx context.Context) (updates, history bool, err error) {
 }
 
 // Bounds returns what the database claims to hold of the updates; started is false where nothing was indexed.
-func (s *Store) Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error) {
+func (s *Store) Bounds(ctx context.Context) (claimed ledger.Bounds, started bool, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		extent, err := held.Read(ctx, s.db, tx)
-		bounds = ledger.Bounds{
+		extent, err := bounds.Read(ctx, s.db, tx)
+		claimed = ledger.Bounds{
 			Floor: extent.HistoryFloor, Watermark: extent.Watermark,
 			StateFloor: extent.StateFloor, PrunedTo: extent.PrunedTo,
 		}
 		started = extent.Started
 		return err
 	})
-	return bounds, started, err
+	return claimed, started, err
 }
 
 // Watermark returns the offset up to which everything is stored and shown; ok is false where nothing was started.
 func (s *Store) Watermark(ctx context.Context) (at ledger.Offset, ok bool, err error) {
-	return held.Watermark(ctx, s.db, s.db.Pool)
+	return bounds.Watermark(ctx, s.db, s.db.Pool)
 }
 
 // UnfinishedSnapshot returns the snapshot that a backfill has begun and not finished; nil: there is none.
 func (s *Store) UnfinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
-	progress, err := held.Snapshot(s.db.Queries.SnapshotUnfinished(ctx, s.db.Pool))
+	progress, err := bounds.Snapshot(s.db.Queries.SnapshotUnfinished(ctx, s.db.Pool))
 	if err != nil {
 		return nil, s.db.Unusable(fmt.Errorf("read the unfinished snapshot: %w", err))
 	}

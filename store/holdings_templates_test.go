@@ -56,7 +56,7 @@ func TestHoldingsTemplates(t *testing.T) {
 	// Another leader knows them, and an older one does not mind what another added.
 	l.Close()
 	first := d.leadUpdates(d.store())
-	wanted := names.NewWanted()
+	wanted := names.NewReferences()
 	wanted.Created(&created.Created[0], nil)
 	require.NoError(t, first.term.Dictionary.Resolve(ctx, wanted))
 	require.Equal(t, want, d.templateInterfaces())

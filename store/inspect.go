@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
@@ -277,7 +277,7 @@ func (i *Inspector) stored(ctx context.Context, tx pgx.Tx, c *Contents) error {
 	snapshot, err := q.SnapshotUnfinished(ctx, tx)
 	switch {
 	case err == nil:
-		progress := held.SnapshotProgress(snapshot)
+		progress := bounds.SnapshotProgress(snapshot)
 		c.Snapshot, c.SnapshotScope = &progress, snapshot.Scope
 	case !errors.Is(err, pgx.ErrNoRows):
 		return err

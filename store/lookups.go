@@ -50,7 +50,7 @@ func (l *UpdatesWriter) SaveLookups(ctx context.Context, lookups []ledger.Lookup
 		return nil
 	}
 	outcomes := make([]ledger.Lookup, len(lookups))
-	wanted := names.NewWanted()
+	wanted := names.NewReferences()
 	for i := range lookups {
 		outcomes[i] = l.term.Redacted.Lookup(rows.Storable(lookups[i]))
 		if c := outcomes[i].Contract; c != nil {

@@ -213,7 +213,7 @@ func TestLookupsOfAnyHistory(t *testing.T) {
 	l, l2 := d.started(), other.started()
 	for _, l := range []*UpdatesWriter{l, l2} { // each name gets the same number in both
 		for i, template := range []string{storetest.Template, "pkg-2:Main:Asset"} {
-			wanted := names.NewWanted()
+			wanted := names.NewReferences()
 			wanted.Template(template, "asset", nil)
 			wanted.Synchronizer(fmt.Sprint("sync::", i+1))
 			require.NoError(t, l.term.Dictionary.Resolve(t.Context(), wanted))

@@ -13,7 +13,7 @@ import (
 
 // keepCheckpoints keeps what the pages' checkpoints say of the synchronizers, unless something later is known of an
 // offset.
-func (l *Leader) keepCheckpoints(ctx context.Context, tx pgx.Tx, r *names.Wanted, pages []ledger.Page) error {
+func (l *Leader) keepCheckpoints(ctx context.Context, tx pgx.Tx, r *names.References, pages []ledger.Page) error {
 	for rows := range rows.CheckpointStatements(rows.LatestTimes(r, pages)) {
 		err := l.store.db.Queries.OffsetCheckpointsUpsert(ctx, tx, rows.OffsetCheckpointsUpsertParams)
 		if err != nil {

@@ -106,12 +106,12 @@ func TestPartyListsAreNumberedOnce(t *testing.T) {
 	s := d.store()
 	leaders := []*Leader{d.lead(s, RoleUpdates), d.lead(s, RolePruning), d.lead(d.store(), RoleRepair)}
 	var mu sync.Mutex
-	all, numbers := names.NewWanted(), map[string]int32{}
+	all, numbers := names.NewReferences(), map[string]int32{}
 	var group errgroup.Group
 	for writer := range 6 {
 		group.Go(func() error {
 			for batch := range 20 {
-				wanted := names.NewWanted()
+				wanted := names.NewReferences()
 				for i := range 30 {
 					wanted.Parties([]string{fmt.Sprint("party-", batch*10+i), fmt.Sprint("other-", writer%2*i)})
 				}
@@ -151,7 +151,7 @@ func TestListsAreRememberedWhenTheyAreCommitted(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.started()
-	wanted := names.NewWanted()
+	wanted := names.NewReferences()
 	wanted.Parties([]string{"alice"})
 	d.Exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''not now''; END'")
 	d.Exec("CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON indexer.party_lists DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()")

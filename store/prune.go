@@ -11,8 +11,8 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/partitions"
 	"ledgerindexer/store/internal/pg"
@@ -59,7 +59,7 @@ func (l *PruningWriter) prune(ctx context.Context, floor ledger.Offset, refuse f
 		if err != nil {
 			return fmt.Errorf("read which reset or change of the scope was the last: %w", err)
 		}
-		extent, err := held.Read(ctx, l.store.db, tx)
+		extent, err := bounds.Read(ctx, l.store.db, tx)
 		if err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func (p *pruning) removeRows(ctx context.Context) error {
 // end is the last part. It copies what the leader of the updates has written meanwhile, locks the leader and the
 // readers out, copies once more, and removes what is pruned. It is tried again until it gets the locks.
 func (p *pruning) end(ctx context.Context) error {
-	watermark, _, err := held.Watermark(ctx, p.leader.store.db, p.tx)
+	watermark, _, err := bounds.Watermark(ctx, p.leader.store.db, p.tx)
 	if err != nil {
 		return err
 	}
@@ -242,11 +242,11 @@ func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	extent, err := held.Read(ctx, p.leader.store.db, tx)
+	extent, err := bounds.Read(ctx, p.leader.store.db, tx)
 	if err != nil {
 		return err
 	}
-	derived, err := held.ReadDerived(ctx, p.leader.store.db, tx, &extent)
+	derived, err := bounds.ReadDerived(ctx, p.leader.store.db, tx, &extent)
 	if err == nil && derived.Any && (derived.Outdated || derived.To < ledger.Offset(p.floor)) {
 		err = &ledger.Problem{
 			What: fmt.Sprintf("the records that follow from the updates are being derived again from those that would go, in "+

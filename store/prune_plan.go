@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/tables"
 )
@@ -69,7 +69,7 @@ func (p *PrunePlan) Bytes() (bytes int64) {
 // is a *ledger.Problem.
 func (s *Store) PlanPrune(ctx context.Context, before PruneBefore) (plan PrunePlan, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		extent, err := held.Read(ctx, s.db, tx)
+		extent, err := bounds.Read(ctx, s.db, tx)
 		if err != nil {
 			return err
 		}
@@ -231,7 +231,7 @@ func countUpTo(ctx context.Context, tx pgx.Tx, table, place string, after int64,
 // OffsetBefore returns the last offset that is earlier than a limit.
 func (s *Store) OffsetBefore(ctx context.Context, before PruneBefore) (at ledger.Offset, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		extent, err := held.Read(ctx, s.db, tx)
+		extent, err := bounds.Read(ctx, s.db, tx)
 		if err != nil {
 			return err
 		}

@@ -9,9 +9,9 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/amulets"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/leadership"
-	"ledgerindexer/store/internal/moved"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
@@ -54,11 +54,11 @@ func (l *UpdatesWriter) DeriveRecords(ctx context.Context) (step Derived, err er
 }
 
 func (l *UpdatesWriter) deriveRecords(ctx context.Context, tx pgx.Tx) (step Derived, err error) {
-	extent, err := held.Read(ctx, l.store.db, tx)
+	extent, err := bounds.Read(ctx, l.store.db, tx)
 	if err != nil || !extent.Started {
 		return step, err
 	}
-	d, err := held.ReadDerived(ctx, l.store.db, tx, &extent)
+	d, err := bounds.ReadDerived(ctx, l.store.db, tx, &extent)
 	if err != nil {
 		return step, err
 	}
@@ -73,7 +73,7 @@ func (l *UpdatesWriter) deriveRecords(ctx context.Context, tx pgx.Tx) (step Deri
 		if err := l.RemoveDerived(ctx, tx, &extent, d.At, writing.ReadAgain); err != nil {
 			return step, err
 		}
-		d.At, err = held.TransactionsPosition(ctx, l.store.db, tx)
+		d.At, err = bounds.TransactionsPosition(ctx, l.store.db, tx)
 	} else {
 		err = (&TransactionsWriter{l.Leader}).holdPosition(ctx, tx, d.At)
 	}
@@ -91,11 +91,11 @@ func (l *UpdatesWriter) deriveRecords(ctx context.Context, tx pgx.Tx) (step Deri
 // writeDerived writes the records that follow from the next updates.
 func (l *UpdatesWriter) writeDerived(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition,
 	watermark ledger.Offset, step *Derived) error {
-	updates, to, err := moved.Window(ctx, l.store.db.Queries, tx, step.To, watermark, derivedAtOnce)
+	updates, to, err := amulets.Window(ctx, l.store.db.Queries, tx, step.To, watermark, derivedAtOnce)
 	if err != nil {
 		return err
 	}
-	records := moved.Records(updates)
+	records := amulets.Records(updates)
 	wanted := rows.RecordNames(records)
 	if err := l.term.Resolve(ctx, wanted); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (l *UpdatesWriter) nameNetwork(ctx context.Context, tx pgx.Tx) error {
 // of updates that were pruned.
 func (l *UpdatesWriter) RemoveDerived(ctx context.Context, tx pgx.Tx, extent *Extent, at ledger.TransactionsPosition,
 	reason string) error {
-	left, err := held.RecordsKept(ctx, l.store.db, tx, extent, at)
+	left, err := bounds.RecordsKept(ctx, l.store.db, tx, extent, at)
 	if err != nil {
 		return err
 	}
@@ -201,11 +201,11 @@ func (l *UpdatesWriter) recordsRemoved(ctx context.Context, tx pgx.Tx, at ledger
 // none are, or where they have to be derived again.
 func (s *Store) DerivedTo(ctx context.Context) (to ledger.Offset, ok bool, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		extent, err := held.Read(ctx, s.db, tx)
+		extent, err := bounds.Read(ctx, s.db, tx)
 		if err != nil || !extent.Started {
 			return err
 		}
-		d, err := held.ReadDerived(ctx, s.db, tx, &extent)
+		d, err := bounds.ReadDerived(ctx, s.db, tx, &extent)
 		to, ok = d.To, d.Any && !d.Outdated
 		return err
 	})

@@ -10,8 +10,8 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
@@ -147,7 +147,7 @@ func (s *Store) PlanReset(ctx context.Context, to ledger.Offset) (ResetReport, e
 
 // resettable refuses what Reset refuses.
 func (s *Store) resettable(ctx context.Context, tx pgx.Tx, to ledger.Offset) (*Extent, error) {
-	extent, err := held.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, s.db, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (s *Store) refuseReset(ctx context.Context, extent *Extent, to ledger.Offse
 // whose lifetime began by then are active again. It adds no look-ups for the events up to the offset, and counts in the
 // report.
 func (l *UpdatesWriter) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Offset, report *ResetReport) error {
-	extent, err := held.Read(ctx, l.store.db, tx)
+	extent, err := bounds.Read(ctx, l.store.db, tx)
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (l *UpdatesWriter) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Of
 
 // beyond are the derived records that a reset removes: those after the seq left.
 type beyond struct {
-	held.Derived
+	bounds.Derived
 	left int64
 }
 
@@ -217,10 +217,10 @@ type beyond struct {
 func (s *Store) derivedBeyond(ctx context.Context, tx pgx.Tx, extent *Extent,
 	to ledger.Offset) (b beyond, err error) {
 	b.left = math.MaxInt64
-	if b.Derived, err = held.ReadDerived(ctx, s.db, tx, extent); err != nil || b.To <= to {
+	if b.Derived, err = bounds.ReadDerived(ctx, s.db, tx, extent); err != nil || b.To <= to {
 		return b, err
 	}
-	b.left, err = held.RecordsUpTo(ctx, s.db, tx, b.At, to)
+	b.left, err = bounds.RecordsUpTo(ctx, s.db, tx, b.At, to)
 	return b, err
 }
 

@@ -11,8 +11,8 @@ import (
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/active"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/rows"
@@ -74,7 +74,7 @@ func (r *Resync) BeginSnapshot(ctx context.Context, _ string, scope ledger.Scope
 	at ledger.Offset) (progress ledger.SnapshotProgress, err error) {
 	r.scope = scope
 	err = r.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		if r.extent, err = held.Read(ctx, r.store.db, tx); err != nil {
+		if r.extent, err = bounds.Read(ctx, r.store.db, tx); err != nil {
 			return err
 		}
 		if !r.extent.Started || r.extent.Watermark != at {
@@ -186,7 +186,7 @@ func (r *Resync) writePage(ctx context.Context, progress, next ledger.SnapshotPr
 // their assignment brings them. Where it is not known what was active when indexing began, it stays so.
 func (r *Resync) take(ctx context.Context, progress ledger.SnapshotProgress,
 	page *ledger.SnapshotPage) (*rows.Carried, error) {
-	wanted, taken := names.NewWanted(), rows.NewCarried(progress)
+	wanted, taken := names.NewReferences(), rows.NewCarried(progress)
 	for i := range page.Entries {
 		e := &page.Entries[i]
 		if e.Active == nil || r.extent.StateFloor == nil && e.Active.Created.Offset <= r.extent.HistoryFloor {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 )
 
 // Scope returns the scope in force; ok is false where nothing was indexed yet. A scope that this
@@ -47,7 +47,7 @@ func (s *Store) decodeScope(hash string, definition []byte) (scope ledger.Scope,
 // carriedScope returns the snapshot whose rows are carried, with the scope in which it was read; nil: there is none.
 func (s *Store) carriedScope(ctx context.Context, db dbsqlc.DBTX) (*ledger.SnapshotProgress, ledger.Scope, error) {
 	row, err := s.db.Queries.SnapshotFinished(ctx, db)
-	progress, err := held.Snapshot(row.Snapshots, err)
+	progress, err := bounds.Snapshot(row.Snapshots, err)
 	if err != nil {
 		return nil, ledger.Scope{}, s.db.Unusable(fmt.Errorf("read in which scope the carried snapshot was read: %w", err))
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/session"
@@ -28,7 +28,7 @@ func (l *UpdatesWriter) BeginSnapshot(ctx context.Context, participantID string,
 			return err
 		}
 		if finished != nil && finished.SnapshotOffset == int64(at) && finished.Scope == scope.Hash() {
-			progress = held.SnapshotProgress(*finished)
+			progress = bounds.SnapshotProgress(*finished)
 			return nil
 		}
 		if err := l.refuseStarted(ctx, tx); err != nil {
@@ -50,7 +50,7 @@ func (l *UpdatesWriter) BeginSnapshot(ctx context.Context, participantID string,
 					"--restart to drop it and begin again", row.SnapshotOffset),
 			}
 		}
-		progress = held.SnapshotProgress(row)
+		progress = bounds.SnapshotProgress(row)
 		return l.recordIdentity(ctx, tx, participantID, scope)
 	})
 	if err != nil {
@@ -118,7 +118,7 @@ func (l *UpdatesWriter) DropSnapshot(ctx context.Context) error {
 
 // refuseStarted keeps a snapshot from a database whose updates stream has begun.
 func (l *UpdatesWriter) refuseStarted(ctx context.Context, tx pgx.Tx) error {
-	watermark, started, err := held.Watermark(ctx, l.store.db, tx)
+	watermark, started, err := bounds.Watermark(ctx, l.store.db, tx)
 	if err != nil || !started {
 		return err
 	}
@@ -152,7 +152,7 @@ func (l *UpdatesWriter) writeSnapshotPage(
 	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
 	page.Entries = l.term.Redacted.Entries(page.Entries)
-	wanted, rows := names.NewWanted(), rows.NewCarried(progress)
+	wanted, rows := names.NewReferences(), rows.NewCarried(progress)
 	rows.Grow(len(page.Entries))
 	for i := range page.Entries {
 		if err := rows.Add(wanted, &page.Entries[i]); err != nil {
@@ -243,7 +243,7 @@ func (l *UpdatesWriter) LatestSnapshot(ctx context.Context) (*ledger.SnapshotPro
 	if err != nil || finished == nil {
 		return nil, err
 	}
-	progress := held.SnapshotProgress(*finished)
+	progress := bounds.SnapshotProgress(*finished)
 	return &progress, nil
 }
 

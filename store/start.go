@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/partitions"
 	"ledgerindexer/store/internal/tables"
 )
@@ -75,7 +75,7 @@ func (s *Store) ParticipantID(ctx context.Context) (string, error) {
 // Watermark returns where the updates stream resumes. ok is false where nothing was started: Start or a snapshot has to
 // come first.
 func (l *UpdatesWriter) Watermark(ctx context.Context) (at ledger.Offset, ok bool, err error) {
-	return held.Watermark(ctx, l.store.db, l.term.Pool)
+	return bounds.Watermark(ctx, l.store.db, l.term.Pool)
 }
 
 // Start gives the updates stream its first watermark. stateKnown says that the active set is known there: at the

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 )
 
 // Status is where a database stands: its updates stream, what is done beside it, and its transaction history.
@@ -113,7 +113,7 @@ func (s *Store) status(ctx context.Context, tx pgx.Tx) (status Status, err error
 	if status.TransactionsLeader, err = s.leadership(ctx, tx, RoleTransactions); err != nil {
 		return status, err
 	}
-	if status.Snapshot, err = held.Snapshot(q.SnapshotUnfinished(ctx, tx)); err != nil {
+	if status.Snapshot, err = bounds.Snapshot(q.SnapshotUnfinished(ctx, tx)); err != nil {
 		return status, fmt.Errorf("read the unfinished snapshot: %w", err)
 	}
 	if status.Unknown, err = q.StatusUnknownKinds(ctx, tx); err != nil {
@@ -128,7 +128,7 @@ func (s *Store) status(ctx context.Context, tx pgx.Tx) (status Status, err error
 	if status.Verified, err = s.verified(ctx, tx); err != nil {
 		return status, err
 	}
-	if status.Extent, err = held.Read(ctx, s.db, tx); err != nil || !status.Started {
+	if status.Extent, err = bounds.Read(ctx, s.db, tx); err != nil || !status.Started {
 		return status, err
 	}
 	checkpoint, err := q.CheckpointGet(ctx, tx, StreamUpdates)
@@ -150,7 +150,7 @@ func (s *Store) status(ctx context.Context, tx pgx.Tx) (status Status, err error
 // transactionsStatus reads where the transaction history stands; nil where it was not begun.
 func (s *Store) transactionsStatus(ctx context.Context, tx pgx.Tx) (*TransactionsStatus, error) {
 	q := s.db.Queries
-	position, err := held.TransactionsPosition(ctx, s.db, tx)
+	position, err := bounds.TransactionsPosition(ctx, s.db, tx)
 	if err != nil {
 		return nil, err
 	}

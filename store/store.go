@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 
-	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
@@ -25,7 +25,7 @@ type (
 	// Role is a writing role: at most one process has it at a time.
 	Role = session.Role
 	// Extent is how much of the ledger a database holds.
-	Extent = held.Extent
+	Extent = bounds.Extent
 	// CommitOrder is the place of a write among others that run at the same time.
 	CommitOrder = leadership.CommitOrder
 )

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/writing"
@@ -21,7 +21,7 @@ const transactionsWindow = 1000
 func (s *Store) TransactionsPosition(
 	ctx context.Context) (position ledger.TransactionsPosition, window []ledger.TransactionsMark, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
-		if position, err = held.TransactionsPosition(ctx, s.db, tx); err != nil {
+		if position, err = bounds.TransactionsPosition(ctx, s.db, tx); err != nil {
 			return err
 		}
 		window, err = s.transactionsMarks(ctx, tx, position.LastSeq)

@@ -73,7 +73,7 @@ func (l *TransactionsWriter) addToBalances(ctx context.Context, tx pgx.Tx, list 
 	at ledger.TransactionsPosition) error {
 	started, q := time.Now(), l.store.db.Queries
 	if len(list.BalanceChanges) > 0 {
-		if err := q.DerivePlainly(ctx, tx); err != nil {
+		if err := q.PlanByIndexOnly(ctx, tx); err != nil {
 			return fmt.Errorf("set how statements are planned: %w", err)
 		}
 		to := at.LastSeq + int64(len(list.Transactions))

@@ -25,7 +25,7 @@ import (
 // the database's; then it is unknown whether the changes were stored, and saving the list again makes it certain.
 func (l *UpdatesWriter) SaveVettedPackages(ctx context.Context, list []ledger.VettedPackages) (int, error) {
 	changes := int64(0)
-	wanted := names.NewWanted()
+	wanted := names.NewReferences()
 	if err := checkVetted(list); err != nil {
 		return 0, fmt.Errorf("the list of vetted packages can't be used: %w", err)
 	}
@@ -79,7 +79,7 @@ func checkVetted(list []ledger.VettedPackages) error {
 	return nil
 }
 
-func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r *names.Wanted,
+func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r *names.References,
 	list []ledger.VettedPackages) (changes int64, err error) {
 	q := l.store.db.Queries
 	if err := q.VettingLock(ctx, tx); err != nil {
@@ -122,7 +122,7 @@ func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r *names.Wan
 	return changes, nil
 }
 
-func (l *UpdatesWriter) checkVettedSerials(ctx context.Context, tx pgx.Tx, r *names.Wanted,
+func (l *UpdatesWriter) checkVettedSerials(ctx context.Context, tx pgx.Tx, r *names.References,
 	list []ledger.VettedPackages) error {
 	states, err := l.store.db.Queries.VettingStateList(ctx, tx)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/writing"
 )
@@ -35,7 +35,7 @@ func (l *UpdatesWriter) WriteAhead(ctx context.Context, scope ledger.Scope, page
 			return err
 		}
 		// It may move on meanwhile, but not over what this transaction covers.
-		at, started, err := held.Watermark(ctx, l.store.db, tx)
+		at, started, err := bounds.Watermark(ctx, l.store.db, tx)
 		if err != nil {
 			return err
 		}

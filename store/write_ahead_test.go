@@ -13,7 +13,7 @@ import (
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/active"
-	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/partitions"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/storetest"
@@ -188,7 +188,7 @@ func TestWritersRace(t *testing.T) {
 	projector.Wait()
 	at, _, err := l.Watermark(ctx)
 	require.NoError(t, err)
-	holes := held.Ranges{{From: 0, To: at}}
+	holes := bounds.Ranges{{From: 0, To: at}}
 	ranges, err := l.StoredAhead(ctx)
 	require.NoError(t, err)
 	for _, hole := range append(holes, ranges...).Missing(ledger.Range{From: 0, To: end}) {

@@ -94,7 +94,7 @@ var documented = map[string]struct {
 	"store/change_scope.go":             {2, []string{"the scope can't be changed: another form", "the scope can't be changed yet: nothing but a snapshot"}},
 	"store/export_lock.go":              {1, []string{"`export`: another export"}},
 	"store/field_indexes.go":            {3, []string{"another command is making or dropping", "the role may not change", "too many of a field's last values"}},
-	"store/internal/held/held.go":       {1, []string{"how far the transaction history was read is lost"}},
+	"store/internal/bounds/bounds.go":   {1, []string{"how far the transaction history was read is lost"}},
 	"store/internal/rows/carried.go":    {1, []string{"a snapshot has a contract later"}},
 	"store/internal/session/errors.go":  {2, []string{"the database can't be used", "the database refuses the rows"}},
 	"store/internal/session/session.go": {1, []string{"a pooler gives a connection another session"}},

@@ -45,7 +45,7 @@ func TestTheHistoryFollowsFromTheUpdates(t *testing.T) {
 		}
 		requireOnlyDeviations(t, scan.Truth(), want)
 		if of.Elsewhere {
-			require.Empty(t, texts(t, database, `SELECT c FROM unnest($1::text[]) c WHERE NOT EXISTS (SELECT FROM network.exercised_events e WHERE e.choice = c)`, append(ledger.MovingChoices(), "TransferCommand_Send")),
+			require.Empty(t, texts(t, database, `SELECT c FROM unnest($1::text[]) c WHERE NOT EXISTS (SELECT FROM network.exercised_events e WHERE e.choice = c)`, append(ledger.TransferChoices(), "TransferCommand_Send")),
 				"choices that no update has")
 		}
 	}

@@ -145,7 +145,7 @@ func TestRecordsOfRedactedUpdatesStay(t *testing.T) {
 			contracts[id] = true
 		}
 	}
-	for _, choice := range ledger.MovingChoices() {
+	for _, choice := range ledger.TransferChoices() {
 		found := 0
 		for _, id := range texts(t, database, `SELECT e.update_id FROM network.exercised_events e WHERE e.choice = $1 AND `+notActive+` ORDER BY e.ledger_offset LIMIT 1`, choice) {
 			updates, found = append(updates, id), found+1
@@ -180,7 +180,7 @@ func TestRecordsOfRedactedUpdatesStay(t *testing.T) {
 	// The rest of what records follow from, each contract that has a choice of them: then no record says anything.
 	require.NotEmpty(t, texts(t, database, "SELECT description FROM network.transfers WHERE description IS NOT NULL"))
 	for _, id := range texts(t, database, `SELECT DISTINCT e.contract_id FROM network.exercised_events e WHERE e.choice = ANY ($1::text[])
-		AND NOT EXISTS (SELECT FROM network.active_contracts x WHERE x.contract_id = e.contract_id) ORDER BY 1`, ledger.MovingChoices()) {
+		AND NOT EXISTS (SELECT FROM network.active_contracts x WHERE x.contract_id = e.contract_id) ORDER BY 1`, ledger.TransferChoices()) {
 		redact(audit.Redaction{ContractID: id})
 	}
 	require.Empty(t, texts(t, database, "SELECT description FROM network.transfers WHERE description IS NOT NULL"))

@@ -19,9 +19,9 @@ type transactionsService interface {
 	ingest.TransactionsSource
 	// Version returns the service's release. The error may be ledger.ErrNotOffered.
 	Version(ctx context.Context) (string, error)
-	// WasThere notes that the service has had a history, as an earlier process found. If it is missing now, that may pass,
-	// unless the service itself says so.
-	WasThere()
+	// HistorySeen notes that the service has had a history, as an earlier process found. If it is missing now, that may
+	// pass, unless the service itself says so.
+	HistorySeen()
 	Close()
 }
 
@@ -84,7 +84,7 @@ func (h *transactions) connectAsLeader(ctx context.Context, leader *store.Transa
 	if !h.known {
 		stored, err := h.store.Network(ctx)
 		if stored != "" {
-			h.service.WasThere()
+			h.service.HistorySeen()
 		}
 		return err
 	}
@@ -230,7 +230,7 @@ func (t *transactionsTerm) watch(ctx context.Context) ingest.TransactionsWatch {
 	return ingest.TransactionsWatch{
 		Resumed: func(at ledger.TransactionsPosition) {
 			if at.LastSeq > 0 {
-				t.service.WasThere()
+				t.service.HistorySeen()
 			}
 			t.metrics.TransactionsResumed(at.LastSeq, at.Rereading)
 			if at.Rereading && t.rereading == "" {

@@ -9,8 +9,8 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/redacted"
 	"ledgerindexer/store/internal/rows"
@@ -57,7 +57,7 @@ func (s *Stored) ofOtherScope(ctx context.Context, tx pgx.Tx, page ledger.Page) 
 
 // withoutPruned returns the part of a page that was not pruned since it was decided to read it.
 func (s *Stored) withoutPruned(ctx context.Context, tx pgx.Tx, page ledger.Page) (ledger.Page, error) {
-	extent, err := held.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, s.db, tx)
 	if err != nil || page.From >= extent.PrunedTo {
 		return page, err
 	}
@@ -77,7 +77,7 @@ func (s *Stored) compare(ctx context.Context, tx pgx.Tx, page ledger.Page,
 		return err
 	}
 	page = erased.Page(page)
-	wanted := names.NewWanted()
+	wanted := names.NewReferences()
 	facts := rows.FactsOf(wanted, page.Updates)
 	dictionaries, err := s.resolve(ctx, tx, wanted)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/active"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/redacted"
@@ -50,7 +50,7 @@ func (s *Stored) compareActive(
 	if c.elsewhere, err = s.db.Queries.CoverageElsewhere(ctx, tx, int64(at)); err != nil {
 		return fmt.Errorf("read what is stored in another scope: %w", err)
 	}
-	if c.covered, err = held.Covered(ctx, s.db, tx, int64(at)); err != nil {
+	if c.covered, err = bounds.Covered(ctx, s.db, tx, int64(at)); err != nil {
 		return err
 	}
 	if c.dictionaries, err = s.readDictionaries(ctx, tx); err != nil {
@@ -74,8 +74,8 @@ func (s *Stored) compareActive(
 	return nil
 }
 
-func (s *Stored) extentAt(ctx context.Context, tx pgx.Tx, at ledger.Offset) (held.Extent, error) {
-	extent, err := held.Read(ctx, s.db, tx)
+func (s *Stored) extentAt(ctx context.Context, tx pgx.Tx, at ledger.Offset) (bounds.Extent, error) {
+	extent, err := bounds.Read(ctx, s.db, tx)
 	switch {
 	case err != nil:
 	case !extent.Started || at > extent.Watermark:
@@ -92,8 +92,8 @@ type entryComparison struct {
 	stored       *Stored
 	tx           pgx.Tx
 	at           ledger.Offset
-	extent       held.Extent
-	covered      held.Ranges                   // up to the offset
+	extent       bounds.Extent
+	covered      bounds.Ranges                 // up to the offset
 	elsewhere    []dbsqlc.CoverageElsewhereRow // what is stored in another scope than the entries are of
 	dictionaries *dictionaries
 	columns      map[string][]column
@@ -156,7 +156,7 @@ func (c *entryComparison) compare(ctx context.Context, entries []ledger.Contract
 
 // rows returns the rows that the entries would have if the snapshot were stored.
 func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEntry) (*rows.Carried, error) {
-	wanted, rows := names.NewWanted(), rows.NewCarried(ledger.SnapshotProgress{At: c.at})
+	wanted, rows := names.NewReferences(), rows.NewCarried(ledger.SnapshotProgress{At: c.at})
 	for i := range entries {
 		e := &entries[i]
 		created := creationOf(e)

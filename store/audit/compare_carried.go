@@ -11,8 +11,8 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/redacted"
@@ -23,12 +23,12 @@ import (
 // FinishedSnapshot returns the snapshot whose entries are stored: the one that indexing began with, or the one that
 // pruning made; nil: there is none.
 func (s *Stored) FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
-	return held.CarriedSnapshot(ctx, s.db, s.db.Pool)
+	return bounds.CarriedSnapshot(ctx, s.db, s.db.Pool)
 }
 
 // refuseReplaced refuses to take the rows of entries for those of a snapshot when another one's have taken their place.
 func (s *Stored) refuseReplaced(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
-	carried, err := held.CarriedSnapshot(ctx, s.db, tx)
+	carried, err := bounds.CarriedSnapshot(ctx, s.db, tx)
 	if err == nil && carried != nil && carried.At != at {
 		err = fmt.Errorf("the snapshot at offset %d took its place meanwhile, because history was pruned: try again",
 			carried.At)
@@ -82,8 +82,8 @@ type carriedPage struct {
 func (p *carriedPage) end() int64 { return p.progress.Entries + int64(len(p.entries)) }
 
 // rows returns the rows of the entries, and the names that these refer to.
-func (p *carriedPage) rows() (*rows.Carried, *names.Wanted, error) {
-	wanted, rows := names.NewWanted(), rows.NewCarried(p.progress)
+func (p *carriedPage) rows() (*rows.Carried, *names.References, error) {
+	wanted, rows := names.NewReferences(), rows.NewCarried(p.progress)
 	for i := range p.entries {
 		if err := rows.Add(wanted, &p.entries[i]); err != nil {
 			return nil, nil, err

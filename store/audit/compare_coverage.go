@@ -10,7 +10,7 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -37,8 +37,8 @@ func (s *Stored) CompareCoverage(ctx context.Context, end *ledger.Offset,
 }
 
 // extentBefore returns how much the database holds. The error is a *ledger.Problem where the ledger ends before it.
-func (s *Stored) extentBefore(ctx context.Context, tx pgx.Tx, end *ledger.Offset) (held.Extent, error) {
-	extent, err := held.Read(ctx, s.db, tx)
+func (s *Stored) extentBefore(ctx context.Context, tx pgx.Tx, end *ledger.Offset) (bounds.Extent, error) {
+	extent, err := bounds.Read(ctx, s.db, tx)
 	if err == nil && extent.Started && end != nil && *end < extent.HistoryFloor {
 		err = &ledger.Problem{
 			What: fmt.Sprintf("the ledger ends at offset %d, before offset %d, where indexing into database %s began", *end,
@@ -51,7 +51,7 @@ func (s *Stored) extentBefore(ctx context.Context, tx pgx.Tx, end *ledger.Offset
 }
 
 func (s *Stored) compareCoverage(
-	ctx context.Context, tx pgx.Tx, extent held.Extent, end *ledger.Offset, found func(findings.Difference) error,
+	ctx context.Context, tx pgx.Tx, extent bounds.Extent, end *ledger.Offset, found func(findings.Difference) error,
 ) (holes []ledger.Range, err error) {
 	upTo := extent.Watermark
 	if end != nil && *end < upTo {
@@ -62,7 +62,7 @@ func (s *Stored) compareCoverage(
 			return nil, err
 		}
 	}
-	covered, err := held.Covered(ctx, s.db, tx, math.MaxInt64)
+	covered, err := bounds.Covered(ctx, s.db, tx, math.MaxInt64)
 	if err != nil {
 		return nil, err
 	}

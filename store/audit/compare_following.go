@@ -10,8 +10,8 @@ import (
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
-	"ledgerindexer/store/internal/held"
-	"ledgerindexer/store/internal/moved"
+	"ledgerindexer/store/internal/amulets"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/writing"
 )
@@ -35,27 +35,27 @@ func (s *Stored) CompareFollowing(ctx context.Context, step func(at ledger.Offse
 
 func (s *Stored) compareFollowing(ctx context.Context, tx pgx.Tx, step func(at ledger.Offset),
 	found func(findings.Difference) error) (c findings.Following, err error) {
-	extent, err := held.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, s.db, tx)
 	if err != nil {
 		return c, err
 	}
-	d, err := held.ReadDerived(ctx, s.db, tx, &extent)
+	d, err := bounds.ReadDerived(ctx, s.db, tx, &extent)
 	if err != nil || !d.Any {
 		return c, err
 	}
 	if c.Outdated = d.Outdated; c.Outdated {
 		return c, nil
 	}
-	if c.Kept, err = held.RecordsKept(ctx, s.db, tx, &extent, d.At); err != nil {
+	if c.Kept, err = bounds.RecordsKept(ctx, s.db, tx, &extent, d.At); err != nil {
 		return c, err
 	}
 	after := c.Kept
 	for at := extent.HistoryFloor; at < d.To; {
-		updates, to, err := moved.Window(ctx, s.db.Queries, tx, at, d.To, comparedAtOnce)
+		updates, to, err := amulets.Window(ctx, s.db.Queries, tx, at, d.To, comparedAtOnce)
 		if err != nil {
 			return c, err
 		}
-		records := moved.Records(updates)
+		records := amulets.Records(updates)
 		if err := s.compareRecords(ctx, tx, after, records, found); err != nil {
 			return c, err
 		}
@@ -75,11 +75,11 @@ func (s *Stored) compareFollowing(ctx context.Context, tx pgx.Tx, step func(at l
 func (r *Repairer) DeriveAgain(ctx context.Context, step func(at ledger.Offset)) error {
 	writer := store.UpdatesWriter{Leader: r.Leader}
 	err := r.repair(ctx, []session.Role{session.RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
-		extent, err := held.Read(ctx, r.stored.db, tx)
+		extent, err := bounds.Read(ctx, r.stored.db, tx)
 		if err != nil {
 			return err
 		}
-		at, err := held.TransactionsPosition(ctx, r.stored.db, tx)
+		at, err := bounds.TransactionsPosition(ctx, r.stored.db, tx)
 		if err != nil {
 			return err
 		}

@@ -65,7 +65,7 @@ func (s *Stored) compareLookup(ctx context.Context, tx pgx.Tx, contract ledger.C
 		return nil // it can't be stored, and nothing else is to be said of it
 	}
 	// its template is compared by its names
-	row := rows.LookupRow(names.NewWanted(), &outcome)
+	row := rows.LookupRow(names.NewReferences(), &outcome)
 	arguments := []any{
 		contract.ContractID, contract.TemplateID, contract.PackageName, row.CreatedAt, row.Payload,
 		row.ContractKey, row.ContractKeyHash, row.Signatories, row.Observers, row.WitnessParties, row.Exact,

@@ -52,7 +52,7 @@ func (s *Stored) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*diction
 }
 
 // resolve reads the dictionaries, and gives what is wanted its numbers.
-func (s *Stored) resolve(ctx context.Context, db dbsqlc.DBTX, wanted *names.Wanted) (*dictionaries, error) {
+func (s *Stored) resolve(ctx context.Context, db dbsqlc.DBTX, wanted *names.References) (*dictionaries, error) {
 	dictionaries, err := s.readDictionaries(ctx, db)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func number(ref int32) string { return strconv.Itoa(int(ref)) }
 
 // resolve gives every name, and every list of parties, its number. What the dictionary lacks gets a number that no row
 // can have: the rows that should refer to it will differ.
-func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted *names.Wanted) error {
+func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted *names.References) error {
 	next := int32(math.MinInt32)
 	unknown := func(kind, name string) int32 {
 		next++
@@ -106,7 +106,7 @@ const storedView = "SELECT EXISTS (SELECT FROM shown_interfaces($1, $2) i WHERE 
 // check looks for the interfaces that templates have shown after an offset up to another, or in the snapshot. One that
 // is not known is a difference only if such views are stored: else the participant renders them since. Templates that
 // are missing differ in the rows that refer to them.
-func (d *dictionaries) check(ctx context.Context, tx pgx.Tx, wanted *names.Wanted, from, to ledger.Offset,
+func (d *dictionaries) check(ctx context.Context, tx pgx.Tx, wanted *names.References, from, to ledger.Offset,
 	found func(findings.Difference) error) error {
 	for _, view := range wanted.Views {
 		ref, known := d.Templates[wanted.Templates.Keys[view.Template]]

@@ -8,7 +8,7 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/tables"
 )
@@ -18,7 +18,7 @@ import (
 func (s *Stored) TransactionsStanding(ctx context.Context) (at ledger.TransactionsPosition, networkID string,
 	err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		if at, err = held.TransactionsPosition(ctx, s.db, tx); err != nil {
+		if at, err = bounds.TransactionsPosition(ctx, s.db, tx); err != nil {
 			return err
 		}
 		networkID, err = s.db.Queries.NetworkGet(ctx, tx)
@@ -36,7 +36,7 @@ func (s *Stored) TransactionsStanding(ctx context.Context) (at ledger.Transactio
 func (s *Stored) ComparePosition(ctx context.Context, step func(what string),
 	found func(findings.Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		at, err := held.TransactionsPosition(ctx, s.db, tx)
+		at, err := bounds.TransactionsPosition(ctx, s.db, tx)
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
@@ -18,7 +18,7 @@ import (
 
 // UpdateRecord is what is stored of an update.
 type UpdateRecord struct {
-	held.Extent
+	bounds.Extent
 	Offsets []ledger.Offset // where an update with its id is stored; more than one should not be
 	Rows    []UpdateRow     // at these offsets, and at the offset that the ledger has; table by table
 
@@ -85,7 +85,7 @@ func (s *Stored) CompareUpdate(ctx context.Context, updateID string, shown *ledg
 
 func (s *Stored) findUpdate(ctx context.Context, tx pgx.Tx, updateID string, r *UpdateRecord) error {
 	var err error
-	if r.Extent, err = held.Read(ctx, s.db, tx); err != nil || !r.Started || !rows.TextHolds(updateID) {
+	if r.Extent, err = bounds.Read(ctx, s.db, tx); err != nil || !r.Started || !rows.TextHolds(updateID) {
 		return err
 	}
 	offsets, err := s.db.Queries.UpdateOffsets(ctx, tx, &updateID)

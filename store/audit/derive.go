@@ -6,18 +6,18 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/tables"
 )
 
 // basis is the part of the updates from which the projections follow.
 type basis struct {
-	held.Extent
+	bounds.Extent
 	snapshot bool // one lies at the floor
 }
 
 func (s *Stored) basis(ctx context.Context, tx pgx.Tx) (*basis, error) {
-	extent, err := held.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, s.db, tx)
 	if err != nil || !extent.Started {
 		return &basis{}, err
 	}
@@ -49,7 +49,7 @@ func (h *basis) nowhere() (list []strays) {
 		}
 		beyond := "s.ledger_offset > @watermark"
 		if table.Family == tables.Facts {
-			beyond += " AND NOT " + held.CoveredS
+			beyond += " AND NOT " + bounds.CoveredS
 		}
 		list = append(list, strays{table, beyond})
 	}

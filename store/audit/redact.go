@@ -23,7 +23,7 @@ import (
 // error is a *ledger.Problem.
 func (s *Stored) PlanRedaction(ctx context.Context, what Redaction) (report RedactionReport, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		t, err := s.toRedact(ctx, tx, what)
+		t, err := s.findTargets(ctx, tx, what)
 		if err != nil {
 			return err
 		}
@@ -65,16 +65,16 @@ func (r *Repairer) Redact(ctx context.Context, what Redaction, reason string) (R
 }
 
 func (r *Repairer) redactAll(ctx context.Context, what Redaction, reason string) (RedactionReport, error) {
-	var t *toRedact
+	var t *redactionTargets
 	err := r.stored.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) { // what is refused excludes nobody
-		t, err = r.stored.toRedact(ctx, tx, what)
+		t, err = r.stored.findTargets(ctx, tx, what)
 		return err
 	})
 	if err != nil {
 		return RedactionReport{}, err
 	}
 	err = r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) (err error) {
-		if t, err = r.stored.toRedact(ctx, tx, what); err != nil {
+		if t, err = r.stored.findTargets(ctx, tx, what); err != nil {
 			return err
 		}
 		return r.redact(ctx, tx, t, what, reason)
@@ -91,7 +91,7 @@ func (r *Repairer) redactAll(ctx context.Context, what Redaction, reason string)
 	return t.report, nil
 }
 
-func (r *Repairer) redact(ctx context.Context, tx pgx.Tx, t *toRedact, what Redaction, reason string) error {
+func (r *Repairer) redact(ctx context.Context, tx pgx.Tx, t *redactionTargets, what Redaction, reason string) error {
 	q := r.stored.db.Queries
 	at := dbsqlc.RedactionPositionsParams{LedgerOffsets: t.events.offsets, NodeIds: t.events.nodeIDs}
 	positions, err := q.RedactionPositions(ctx, tx, at)
@@ -150,7 +150,7 @@ func (r *Repairer) unseal(ctx context.Context, tx pgx.Tx, stream string, places 
 }
 
 // note notes what must not come back. What was redacted before keeps its row.
-func (r *Repairer) note(ctx context.Context, tx pgx.Tx, t *toRedact, what Redaction, reason string) error {
+func (r *Repairer) note(ctx context.Context, tx pgx.Tx, t *redactionTargets, what Redaction, reason string) error {
 	erased := map[string]int64{}
 	for _, rows := range t.report.Rows {
 		erased[rows.Relation] = rows.Rows

@@ -8,14 +8,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/amulets"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/moved"
 	"ledgerindexer/store/internal/redacted"
 )
 
 // findRecords derives the records of the updates at some offsets, because what is erased can't be derived from again.
 // It returns the event ids of those that say what exercises of the contracts do.
-func (t *toRedact) findRecords(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, updates []string,
+func (t *redactionTargets) findRecords(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, updates []string,
 	at []int64) (said []string, err error) {
 	erased, err := redacted.Read(ctx, q, tx)
 	if err != nil {
@@ -31,11 +31,11 @@ func (t *toRedact) findRecords(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx
 		if err != nil {
 			return nil, fmt.Errorf("update %s: %w", n.UpdateID, err)
 		}
-		t.records[n.UpdateID] = erased.Records(&ledger.MovedUpdate{ID: n.UpdateID, Noted: noted})
+		t.records[n.UpdateID] = erased.Records(&ledger.TransferUpdate{ID: n.UpdateID, Noted: noted})
 	}
 	slices.Sort(at)
 	for _, offset := range slices.Compact(at) {
-		list, err := moved.Updates(ctx, q, tx, ledger.Offset(offset-1), ledger.Offset(offset))
+		list, err := amulets.Updates(ctx, q, tx, ledger.Offset(offset-1), ledger.Offset(offset))
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +48,7 @@ func (t *toRedact) findRecords(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx
 }
 
 // noteRecords notes the records that were derived, which are what follows from their updates from now on.
-func (r *Repairer) noteRecords(ctx context.Context, tx pgx.Tx, t *toRedact) error {
+func (r *Repairer) noteRecords(ctx context.Context, tx pgx.Tx, t *redactionTargets) error {
 	for id, records := range t.records {
 		text, err := ledger.EncodeRecords(records)
 		if err == nil {

@@ -11,18 +11,19 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/redacted"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
 
-// toRedact finds the content that a redaction erases. For something unknown or active the error is a *ledger.Problem.
-func (s *Stored) toRedact(ctx context.Context, tx pgx.Tx, what Redaction) (*toRedact, error) {
+// findTargets finds the content that a redaction erases. For something unknown or active the error is a
+// *ledger.Problem.
+func (s *Stored) findTargets(ctx context.Context, tx pgx.Tx, what Redaction) (*redactionTargets, error) {
 	q := s.db.Queries
-	extent, err := held.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, s.db, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +35,7 @@ func (s *Stored) toRedact(ctx context.Context, tx pgx.Tx, what Redaction) (*toRe
 	if !extent.Started || !rows.TextHolds(what.ContractID+what.UpdateID) {
 		return nil, unknown
 	}
-	t := &toRedact{changed: map[string][]int64{}}
+	t := &redactionTargets{changed: map[string][]int64{}}
 	t.report.Contracts = []string{what.ContractID}
 	var updates []string
 	offsets := []int64{}
@@ -94,7 +95,7 @@ func (s *Stored) toRedact(ctx context.Context, tx pgx.Tx, what Redaction) (*toRe
 }
 
 // findEvents finds where the events of the contracts are, and their look-ups.
-func (t *toRedact) findEvents(ctx context.Context, tx pgx.Tx) error {
+func (t *redactionTargets) findEvents(ctx context.Context, tx pgx.Tx) error {
 	found := []string{"SELECT l.ledger_offset, l.node_id FROM lookups l WHERE l.contract_id = ANY ($1::text[])"}
 	for _, table := range tables.In(tables.Facts) {
 		if table.Contract {
@@ -113,12 +114,12 @@ func (t *toRedact) findEvents(ctx context.Context, tx pgx.Tx) error {
 
 // findChanged finds the places at which something is about to be erased, stream by stream. Places that are covered
 // belong to updates, those up to the history floor to the snapshot there.
-func (s *Stored) findChanged(ctx context.Context, tx pgx.Tx, t *toRedact, at []int64) error {
-	covered, err := held.Covered(ctx, s.db, tx, math.MaxInt64)
+func (s *Stored) findChanged(ctx context.Context, tx pgx.Tx, t *redactionTargets, at []int64) error {
+	covered, err := bounds.Covered(ctx, s.db, tx, math.MaxInt64)
 	if err != nil {
 		return err
 	}
-	snapshot, err := held.CarriedSnapshot(ctx, s.db, tx)
+	snapshot, err := bounds.CarriedSnapshot(ctx, s.db, tx)
 	if err != nil {
 		return err
 	}
@@ -182,7 +183,7 @@ const (
 )
 
 // where chooses a table's rows of which content is to be erased.
-func (t *toRedact) where(table *tables.Table) string {
+func (t *redactionTargets) where(table *tables.Table) string {
 	var at []string
 	switch {
 	case table.OfRecords():
@@ -210,7 +211,7 @@ func (t *toRedact) where(table *tables.Table) string {
 	return table.Rows("(" + strings.Join(at, " OR ") + ") AND (" + strings.Join(content, " OR ") + ")")
 }
 
-func (t *toRedact) erase(ctx context.Context, tx pgx.Tx, table *tables.Table) (erased int64, err error) {
+func (t *redactionTargets) erase(ctx context.Context, tx pgx.Tx, table *tables.Table) (erased int64, err error) {
 	var change string
 	switch {
 	// as for all contracts: of one that is a holding by its template something is known still

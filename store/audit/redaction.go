@@ -92,8 +92,8 @@ func (s *Stored) redactedBefore(ctx context.Context, db dbsqlc.DBTX, what Redact
 	return &RedactedBefore{At: list[0].RedactedAt.Time, By: list[0].RedactedBy, Reason: list[0].Reason}, nil
 }
 
-// toRedact says where the content lies that is erased.
-type toRedact struct {
+// redactionTargets says where the content lies that is erased.
+type redactionTargets struct {
 	report  RedactionReport
 	events  places // of the contracts, and their look-ups
 	seqs    []int64

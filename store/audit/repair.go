@@ -52,7 +52,7 @@ func (r *Repairer) repair(ctx context.Context, roles []session.Role, fn func(con
 
 // addNames gives numbers to names and lists of parties that have none: the dictionary lost them, or what they are of
 // was never stored. Where any was added the terms of the leaders end, because they remember.
-func (r *Repairer) addNames(ctx context.Context, tx pgx.Tx, wanted *names.Wanted) error {
+func (r *Repairer) addNames(ctx context.Context, tx pgx.Tx, wanted *names.References) error {
 	if err := r.stored.db.Queries.DictionariesLock(ctx, tx); err != nil {
 		return fmt.Errorf("lock the dictionaries: %w", err)
 	}

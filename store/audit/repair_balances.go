@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/findings"
-	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
 )
@@ -26,7 +26,7 @@ func (r *Repairer) RepairBalances(ctx context.Context, step func(what string)) e
 				return fmt.Errorf("write again what of %s follows from the history: %w", what(group), err)
 			}
 		}
-		at, err := held.TransactionsPosition(ctx, r.stored.db, tx)
+		at, err := bounds.TransactionsPosition(ctx, r.stored.db, tx)
 		if err != nil {
 			return err
 		}

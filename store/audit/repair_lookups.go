@@ -16,7 +16,7 @@ import (
 // RepairLookup stores what the participant returns for a looked-up contract in place of what is stored.
 func (r *Repairer) RepairLookup(ctx context.Context, lookup ledger.Lookup) error {
 	outcome := r.term.Redacted.Lookup(rows.Storable(lookup))
-	wanted := names.NewWanted()
+	wanted := names.NewReferences()
 	if c := outcome.Contract; c != nil {
 		wanted.Template(c.TemplateID, c.PackageName, nil)
 	}

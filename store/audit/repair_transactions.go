@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/store"
-	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/writing"
 )
@@ -23,7 +23,7 @@ func (r *Repairer) History() *store.TransactionsWriter {
 // RestartTransactions clears the transaction history, whatever is stored of it, to be read again from the beginning.
 func (r *Repairer) RestartTransactions(ctx context.Context) error {
 	err := r.repair(ctx, onlyTransactions, func(ctx context.Context, tx pgx.Tx) error {
-		at, err := held.TransactionsPosition(ctx, r.stored.db, tx)
+		at, err := bounds.TransactionsPosition(ctx, r.stored.db, tx)
 		if err == nil {
 			_, err = writing.ClearRecords(ctx, tx, at, writing.Repaired)
 		}

@@ -10,8 +10,8 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/session"
@@ -42,7 +42,7 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 	if err := r.repairPartitions(ctx, page.Updates); err != nil {
 		return err
 	}
-	wanted := names.NewWanted()
+	wanted := names.NewReferences()
 	rows.FactsOf(wanted, page.Updates) // for their names
 	return r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
 		if err := r.refuseOutside(ctx, tx, page.From, page.To); err != nil {
@@ -80,7 +80,7 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 
 // refuseOutside keeps facts from where none are claimed.
 func (r *Repairer) refuseOutside(ctx context.Context, tx pgx.Tx, from, to ledger.Offset) error {
-	extent, err := held.Read(ctx, r.stored.db, tx)
+	extent, err := bounds.Read(ctx, r.stored.db, tx)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (r *Repairer) repairPartitions(ctx context.Context, updates []ledger.Update
 		return fmt.Errorf("read partitions: %w", err)
 	}
 	r.term.Partitions.Forget()
-	rows := rows.FactsOf(names.NewWanted(), updates) // for their offsets: names do not matter
+	rows := rows.FactsOf(names.NewReferences(), updates) // for their offsets: names do not matter
 	if err := writing.EnsurePartitions(ctx, r.term.Partitions, rows); err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (w *writer) rewrite(ctx context.Context, tx pgx.Tx, page ledger.Page, diffe
 	if len(different) == 0 {
 		return nil
 	}
-	wanted := names.NewWanted()
+	wanted := names.NewReferences()
 	facts := rows.FactsOf(wanted, slices.DeleteFunc(slices.Clone(page.Updates),
 		func(u ledger.Update) bool { return !different[u.Offset] }))
 	if _, err := w.stored.resolve(ctx, tx, wanted); err != nil {

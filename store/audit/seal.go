@@ -10,8 +10,8 @@ import (
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
@@ -84,13 +84,13 @@ func unitOf(stream string) string {
 func (s *Stored) refuseGone(ctx context.Context, tx pgx.Tx, stream string, from, to int64) error {
 	switch stream {
 	case findings.SealedUpdates:
-		extent, err := held.Read(ctx, s.db, tx)
+		extent, err := bounds.Read(ctx, s.db, tx)
 		if err == nil && (!extent.Started || from < int64(extent.HistoryFloor) || to > int64(extent.Watermark)) {
 			err = session.ErrWatermarkMoved
 		}
 		return err
 	case findings.SealedTransactions:
-		at, err := held.TransactionsPosition(ctx, s.db, tx)
+		at, err := bounds.TransactionsPosition(ctx, s.db, tx)
 		if err == nil && (at.Rereading || to > at.LastSeq) {
 			err = session.ErrPositionMoved
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 )
 
 // CompareSeals compares everything that was sealed with its digest, without any source, and reports each window that
@@ -92,7 +92,7 @@ func (s *Stored) firstSealed(ctx context.Context, tx pgx.Tx, stream string, at, 
 	case findings.SealedSnapshot, findings.SealedTransactions:
 		return max(at, 0), nil
 	}
-	extent, err := held.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, s.db, tx)
 	if err != nil || at <= int64(extent.PrunedTo) && extent.PrunedTo > 0 {
 		return max(at, found), err
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 )
 
 // NextWindow returns what is to be compared and sealed next of the updates or the transaction history; nil: everything
@@ -89,10 +89,10 @@ func (s *Stored) Unsealed(ctx context.Context, stream string) (gaps []findings.W
 // shown returns where what is shown of the updates or the transaction history begins, exclusive, and ends.
 func (s *Stored) shown(ctx context.Context, tx pgx.Tx, stream string) (from, to int64, err error) {
 	if stream == findings.SealedTransactions {
-		position, err := held.TransactionsPosition(ctx, s.db, tx)
+		position, err := bounds.TransactionsPosition(ctx, s.db, tx)
 		return 0, position.LastSeq, err
 	}
-	extent, err := held.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, s.db, tx)
 	return int64(extent.HistoryFloor), int64(extent.Watermark), err
 }
 
@@ -108,7 +108,7 @@ func (s *Stored) unsealed(ctx context.Context, tx pgx.Tx, stream string, floor, 
 }
 
 func (s *Stored) unsealedUpdates(ctx context.Context, tx pgx.Tx, size, known int64) (*findings.Window, error) {
-	extent, err := held.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, s.db, tx)
 	if err != nil || !extent.Started {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (s *Stored) unsealedUpdates(ctx context.Context, tx pgx.Tx, size, known int
 }
 
 func (s *Stored) unsealedRecords(ctx context.Context, tx pgx.Tx, size, known int64) (*findings.Window, error) {
-	position, err := held.TransactionsPosition(ctx, s.db, tx)
+	position, err := bounds.TransactionsPosition(ctx, s.db, tx)
 	if err != nil {
 		return nil, err
 	}

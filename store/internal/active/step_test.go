@@ -18,7 +18,7 @@ func TestProjectionOfTransientContracts(t *testing.T) {
 		{Offset: 1, Created: []ledger.CreatedEvent{{ContractID: "a"}, {NodeID: 1, ContractID: "b"}}, Archived: []ledger.ArchivedEvent{{NodeID: 2, ContractID: "b"}}},
 		{Offset: 2, Archived: []ledger.ArchivedEvent{{ContractID: "a"}}},
 	}
-	s := NewStep(rows.FactsOf(names.NewWanted(), updates).Effects())
+	s := NewStep(rows.FactsOf(names.NewReferences(), updates).Effects())
 	require.Empty(t, s.Activations)
 	require.Empty(t, s.Deactivations)
 	require.Len(t, s.Lifetimes, 2)

@@ -90,15 +90,3 @@ func (q *Queries) BalanceTotalsAdd(ctx context.Context, db DBTX, arg BalanceTota
 	_, err := db.Exec(ctx, balanceTotalsAdd, arg.FromExclusive, arg.ToInclusive)
 	return err
 }
-
-const derivePlainly = `-- name: DerivePlainly :exec
-SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-    set_config('enable_mergejoin', 'off', true)
-`
-
-// Makes the planner use indexes in the rest of the transaction, whatever its statistics: the tables are empty at first and grow by
-// millions of rows between two ANALYZEs.
-func (q *Queries) DerivePlainly(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, derivePlainly)
-	return err
-}

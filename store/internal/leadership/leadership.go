@@ -25,7 +25,7 @@ const (
 	pingEvery     = time.Second
 	lockIdleLimit = 5 * time.Second
 
-	// How long raising the epoch waits for the transactions of sessions that were just ended. Nobody pings the lock
+	// How long raising the epoch waits for the transactions of sessions that were just ended. NoList pings the lock
 	// meanwhile.
 	raiseTimeout = 3 * time.Second
 
@@ -354,7 +354,7 @@ func (t *Term) heldUp(ctx context.Context, err error) error {
 }
 
 // Resolve gives names their numbers, and adds those that are new. It takes at most WriteTimeout.
-func (t *Term) Resolve(ctx context.Context, wanted *names.Wanted) error {
+func (t *Term) Resolve(ctx context.Context, wanted *names.References) error {
 	ctx, end := t.within(ctx, WriteTimeout)
 	return end(t.Dictionary.Resolve(ctx, wanted))
 }

@@ -95,7 +95,7 @@ func New(queries *dbsqlc.Queries, db dbsqlc.DBTX, write WriteFunc) *Dictionary {
 }
 
 // Resolve gives names and lists of parties their numbers, and adds those that are new. It is safe for concurrent use.
-func (d *Dictionary) Resolve(ctx context.Context, wanted *Wanted) error {
+func (d *Dictionary) Resolve(ctx context.Context, wanted *References) error {
 	err := d.resolveNames(ctx, wanted)
 	if err == nil {
 		err = d.lists.resolve(ctx, wanted.Lists)
@@ -106,7 +106,7 @@ func (d *Dictionary) Resolve(ctx context.Context, wanted *Wanted) error {
 	return err
 }
 
-func (d *Dictionary) resolveNames(ctx context.Context, wanted *Wanted) error {
+func (d *Dictionary) resolveNames(ctx context.Context, wanted *References) error {
 	if d.lookUp(wanted) {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (d *Dictionary) resolveNames(ctx context.Context, wanted *Wanted) error {
 }
 
 // add gives names numbers, in the order of the names: the same batches make the same dictionaries.
-func (d *Dictionary) add(ctx context.Context, tx pgx.Tx, wanted *Wanted) error {
+func (d *Dictionary) add(ctx context.Context, tx pgx.Tx, wanted *References) error {
 	for _, key := range slices.SortedFunc(slices.Values(wanted.Templates.Keys), TemplateKey.compare) {
 		if _, known := d.Templates[key]; known {
 			continue
@@ -192,7 +192,7 @@ func (d *Dictionary) knowsView(template TemplateKey, interfaceID string) bool {
 }
 
 // lookUp answers from memory. complete is false where something is not known there, or nothing is yet.
-func (d *Dictionary) lookUp(wanted *Wanted) (complete bool) {
+func (d *Dictionary) lookUp(wanted *References) (complete bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.loaded {

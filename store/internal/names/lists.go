@@ -135,7 +135,7 @@ func addLists(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, lists []List, p
 
 // Add gives names and lists that have no number one, within a transaction that has locked the dictionaries. It
 // remembers nothing.
-func Add(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, wanted *Wanted) (added bool, err error) {
+func Add(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, wanted *References) (added bool, err error) {
 	d := New(q, tx, nil)
 	if err := d.load(ctx, tx); err != nil {
 		return false, err
@@ -155,7 +155,7 @@ func Add(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, wanted *Wanted) (add
 }
 
 // Places returns the places of all lists that were collected.
-func (n *Wanted) Places() []int {
+func (n *References) Places() []int {
 	places := make([]int, len(n.Lists))
 	for i := range places {
 		places[i] = i

@@ -13,7 +13,7 @@ import (
 // A name has one number, and a list of parties one place, wherever their texts are in memory.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
-	n := NewWanted()
+	n := NewReferences()
 	text := strings.Clone("abc")
 	elsewhere, shorter := strings.Clone(text), text[:2]
 	require.NotSame(t, unsafe.StringData(text), unsafe.StringData(elsewhere))
@@ -27,7 +27,7 @@ func TestPlaces(t *testing.T) {
 			require.Equal(t, ListPlace(place), n.List(list))
 		}
 		require.Equal(t, ListPlace(0), n.List([]string{elsewhere, strings.Clone(shorter)}))
-		require.Equal(t, Nobody, n.List(nil))
+		require.Equal(t, NoList, n.List(nil))
 		require.Nil(t, n.Parties(nil))
 	}
 	require.Equal(t, []string{"abc", "ab", ""}, n.Synchronizers.Keys)
@@ -37,7 +37,7 @@ func TestPlaces(t *testing.T) {
 // Lists of one hash are told apart.
 func TestListsOfOneHash(t *testing.T) {
 	t.Parallel()
-	n := NewWanted()
+	n := NewReferences()
 	first := n.List([]string{"a"})
 	n.places[hashOf([]string{"b"})] = first
 	second := n.List([]string{"b"})
@@ -49,7 +49,7 @@ func TestListsOfOneHash(t *testing.T) {
 // Numbers are not those of a batch before, whose rows may still have them.
 func TestNumbersAreNotUsedAgain(t *testing.T) {
 	t.Parallel()
-	n := NewWanted()
+	n := NewReferences()
 	kept := n.Parties([]string{"a"})
 	*kept = 7
 	n.Release()

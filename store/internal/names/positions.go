@@ -69,7 +69,7 @@ func (h *Holding) Columns() (position pgtype.UUID, amount *ledger.Decimal, locke
 }
 
 // Holding collects a position, and returns what a contract holds of it.
-func (n *Wanted) Holding(position Position, amount ledger.Decimal, locked *bool,
+func (n *References) Holding(position Position, amount ledger.Decimal, locked *bool,
 	lockedUntil pgtype.Timestamptz) *Holding {
 	id := position.ID()
 	if _, known := n.Positions[id]; !known {
@@ -115,7 +115,7 @@ SELECT w.position_id, w.owner, w.instrument, w.instrument_admin, w.admin_signed 
 ON CONFLICT DO NOTHING`
 
 // add stores positions that are not stored yet, in a transaction of its own before that of their contracts.
-func (p *positions) add(ctx context.Context, wanted *Wanted) error {
+func (p *positions) add(ctx context.Context, wanted *References) error {
 	unknown := p.unknown(wanted)
 	if len(unknown) == 0 {
 		return nil
@@ -157,7 +157,7 @@ func (p *positions) add(ctx context.Context, wanted *Wanted) error {
 }
 
 // unknown returns the positions that were collected and are not remembered to be stored.
-func (p *positions) unknown(wanted *Wanted) []shownPosition {
+func (p *positions) unknown(wanted *References) []shownPosition {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var list []shownPosition

@@ -5,27 +5,27 @@ import "slices"
 // The parties that may see an event are stored as one list, the union of the lists that were served. Mostly one of
 // these has all the parties, and is used itself.
 
-// Audience are lists of the parties that may see something, each once.
-type Audience []ListPlace
+// Viewers are lists of the parties that may see something, each once.
+type Viewers []ListPlace
 
-// With returns the audience with other lists; Nobody adds none.
-func (a Audience) With(lists ...ListPlace) Audience {
+// With returns the viewers with other lists; NoList adds none.
+func (a Viewers) With(lists ...ListPlace) Viewers {
 	for _, list := range lists {
-		if list != Nobody && !slices.Contains(a, list) {
+		if list != NoList && !slices.Contains(a, list) {
 			a = append(a, list)
 		}
 	}
 	return a
 }
 
-// mostRemembered is the most lists of an audience whose union is remembered: mostly the same few lists recur together.
+// mostRemembered is the most lists of an viewers whose union is remembered: mostly the same few lists recur together.
 const mostRemembered = 4
 
-// Union collects the parties of an audience as one list.
-func (n *Wanted) Union(of Audience) ListPlace {
+// Union collects the parties of an viewers as one list.
+func (n *References) Union(of Viewers) ListPlace {
 	switch {
 	case len(of) == 0:
-		return Nobody
+		return NoList
 	case len(of) == 1 || len(of) == 2 && len(n.Lists[of[1]].Parties) == 0: // mostly there are no observers
 		return of[0]
 	case len(of) > mostRemembered:
@@ -43,7 +43,7 @@ func (n *Wanted) Union(of Audience) ListPlace {
 	return place
 }
 
-func (n *Wanted) joined(of Audience) ListPlace {
+func (n *References) joined(of Viewers) ListPlace {
 	longest := of[0]
 	for _, list := range of[1:] {
 		if len(n.Lists[list].Parties) > len(n.Lists[longest].Parties) {
@@ -69,8 +69,8 @@ func (n *Wanted) joined(of Audience) ListPlace {
 // SeenBy collects who may see an update: everybody who sees one of its events. As a rule these are different parties in
 // nearly every update, but one to three lists of its events have them all: only what is left of more lists is a new
 // one. It returns where the numbers of the lists will be, the first ones not nil.
-func (n *Wanted) SeenBy(events Audience) (first, second, others *int32) {
-	seen := [3]ListPlace{Nobody, Nobody, Nobody}
+func (n *References) SeenBy(events Viewers) (first, second, others *int32) {
+	seen := [3]ListPlace{NoList, NoList, NoList}
 	events = n.withoutSubsets(events)
 	copy(seen[:], events)
 	if len(events) > len(seen) {
@@ -80,7 +80,7 @@ func (n *Wanted) SeenBy(events Audience) (first, second, others *int32) {
 }
 
 // withoutSubsets leaves out each list of which another one has all parties.
-func (n *Wanted) withoutSubsets(of Audience) Audience {
+func (n *References) withoutSubsets(of Viewers) Viewers {
 	for i := 0; i < len(of); i++ {
 		for j := 0; j < len(of); j++ {
 			if i != j && n.covers(of[i], of[j]) {
@@ -96,7 +96,7 @@ func (n *Wanted) withoutSubsets(of Audience) Audience {
 }
 
 // covers reports whether a list has all parties of another one.
-func (n *Wanted) covers(list, other ListPlace) bool {
+func (n *References) covers(list, other ListPlace) bool {
 	parties := n.Lists[list].Parties
 	for _, party := range n.Lists[other].Parties {
 		if !slices.Contains(parties, party) {

@@ -29,19 +29,19 @@ func TestUnion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := NewWanted()
+			n := NewReferences()
 			for range 2 { // what is remembered is the same
-				var audience Audience
+				var viewers Viewers
 				for _, list := range c.lists {
-					audience = audience.With(n.List(list))
+					viewers = viewers.With(n.List(list))
 				}
 				served := map[ListPlace]bool{}
-				for _, list := range audience {
+				for _, list := range viewers {
 					served[list] = true
 				}
-				place := n.Union(audience)
+				place := n.Union(viewers)
 				if c.want == nil {
-					require.Equal(t, Nobody, place)
+					require.Equal(t, NoList, place)
 					continue
 				}
 				require.Equal(t, c.want, n.Lists[place].Parties)
@@ -54,11 +54,11 @@ func TestUnion(t *testing.T) {
 // The room of a batch that was written is another batch's, and nothing else of it.
 func TestReleasedIsEmpty(t *testing.T) {
 	t.Parallel()
-	n := NewWanted()
+	n := NewReferences()
 	n.Parties([]string{"a"})
 	n.Template("pkg:M:T", "pkg", nil)
 	n.Synchronizer("sync")
-	n.Union(Audience{}.With(n.List([]string{"a"}), n.List([]string{"b"})))
+	n.Union(Viewers{}.With(n.List([]string{"a"}), n.List([]string{"b"})))
 	n.Created(&ledger.CreatedEvent{InterfaceViews: []ledger.InterfaceView{{InterfaceID: "pkg:I:I"}}},
 		n.Holding(Position{Owner: []byte("a")}, "1", nil, pgtype.Timestamptz{}))
 	n.Release()
@@ -91,8 +91,8 @@ func TestSeenBy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := NewWanted()
-			var events Audience
+			n := NewReferences()
+			var events Viewers
 			for _, list := range c.lists {
 				events = events.With(n.List(list))
 			}

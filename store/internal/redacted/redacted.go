@@ -212,7 +212,7 @@ func (s *Set) Record(t *ledger.Transaction) *ledger.Transaction {
 
 // Records returns the records of an update without what was redacted, and without what exercises of redacted contracts
 // say in them.
-func (s *Set) Records(u *ledger.MovedUpdate) []ledger.Transaction {
+func (s *Set) Records(u *ledger.TransferUpdate) []ledger.Transaction {
 	list, said := u.Records(), s.Said(u)
 	for i := range list {
 		list[i] = *s.Record(&list[i])
@@ -224,7 +224,7 @@ func (s *Set) Records(u *ledger.MovedUpdate) []ledger.Transaction {
 }
 
 // Said returns the event ids of the records that exercises of redacted contracts make.
-func (s *Set) Said(u *ledger.MovedUpdate) (eventIDs []string) {
+func (s *Set) Said(u *ledger.TransferUpdate) (eventIDs []string) {
 	for i := range u.Exercises {
 		if e := &u.Exercises[i]; s.Has(Contract, e.ContractID) {
 			eventIDs = append(eventIDs, ledger.EventIDOf(u.ID, e.NodeID))

@@ -69,7 +69,7 @@ func (c *Carried) within(contractID string, offset ledger.Offset) error {
 
 // Add converts an entry into its rows, and collects the names that these refer to: their numbers are known when wanted
 // is resolved. It refuses an entry from beyond the snapshot.
-func (c *Carried) Add(wanted *names.Wanted, e *ledger.ContractEntry) error {
+func (c *Carried) Add(wanted *names.References, e *ledger.ContractEntry) error {
 	ordinal := c.unknownBefore
 	c.unknownBefore++
 	c.exact.plain = e.Plain
@@ -130,7 +130,7 @@ const FirstResyncNode = 1 << 30
 
 // Take is Add for the entry of an active contract that a resync takes in: it begins at the snapshot's offset and a node
 // of that offset.
-func (c *Carried) Take(wanted *names.Wanted, e *ledger.ContractEntry, nodeID int32) error {
+func (c *Carried) Take(wanted *names.References, e *ledger.ContractEntry, nodeID int32) error {
 	created, views := len(c.Created), len(c.interfaceViews)
 	if err := c.Add(wanted, e); err != nil {
 		return err
@@ -174,7 +174,7 @@ func (c *Carried) addUnknown(e *ledger.ContractEntry, kind string, raw ledger.JS
 	c.unknown = append(c.unknown, row)
 }
 
-func (c *Carried) addIncomplete(wanted *names.Wanted, e *ledger.ContractEntry, created *ledger.CreatedEvent,
+func (c *Carried) addIncomplete(wanted *names.References, e *ledger.ContractEntry, created *ledger.CreatedEvent,
 	synchronizer *int32) {
 	var i incompleteCreation
 	i.created, i.interfaceViews = c.creation(creationOf(wanted, created, e.Plain), e, created, synchronizer)

@@ -34,7 +34,7 @@ func (t *checkpointTime) time() ledger.SynchronizerTime { return t.checkpoint.Ti
 // LatestTimes returns the latest time of each synchronizer at each offset in the pages. Of equal times the first
 // counts, as in the upsert. The list is in the order of offsets and synchronizers, so that two writers never wait for
 // each other's rows.
-func LatestTimes(r *names.Wanted, pages []ledger.Page) []checkpointTime {
+func LatestTimes(r *names.References, pages []ledger.Page) []checkpointTime {
 	var all []checkpointTime
 	place := map[CheckpointKey]int{}
 	for i := range pages {

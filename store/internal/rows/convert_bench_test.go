@@ -42,8 +42,8 @@ func realisticUpdates(n int) []*ledger.Update {
 }
 
 // converted are the rows of updates, and what was collected for them.
-func converted(updates []*ledger.Update) (*Facts, *names.Wanted) {
-	wanted, facts := names.NewWanted(), NewFacts()
+func converted(updates []*ledger.Update) (*Facts, *names.References) {
+	wanted, facts := names.NewReferences(), NewFacts()
 	facts.Grow(updates)
 	for _, u := range updates {
 		facts.Add(wanted, u)

@@ -44,7 +44,7 @@ func interfaceViewRow(refs names.Creation, offset ledger.Offset, c *ledger.Creat
 
 // assignedRow returns what an assignment says, at the place of the creation event inside it. The server states its
 // witnesses once, there.
-func assignedRow(r *names.Wanted, offset ledger.Offset, nodeID int32, e *ledger.AssignedEvent, witnesses []string,
+func assignedRow(r *names.References, offset ledger.Offset, nodeID int32, e *ledger.AssignedEvent, witnesses []string,
 	exact *Exact) Reassignment {
 	return Reassignment{
 		LedgerOffset: int64(offset), NodeID: nodeID, Kind: KindAssigned, ContractID: e.ContractID,
@@ -57,7 +57,7 @@ func assignedRow(r *names.Wanted, offset ledger.Offset, nodeID int32, e *ledger.
 }
 
 // unassignedRow returns what an unassignment says, and who may see it.
-func unassignedRow(r *names.Wanted, offset ledger.Offset, e *ledger.UnassignedEvent,
+func unassignedRow(r *names.References, offset ledger.Offset, e *ledger.UnassignedEvent,
 	exact *Exact) (Reassignment, names.ListPlace) {
 	witnesses := r.List(e.WitnessParties)
 	exact.Time("assignmentExclusivity", e.AssignmentExclusivity)

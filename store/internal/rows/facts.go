@@ -23,7 +23,7 @@ type Facts struct {
 	unknown        []UnknownElement
 	exact          Exact
 	effects        []Effect
-	seenBy         names.Audience // of the update that is added
+	seenBy         names.Viewers // of the update that is added
 }
 
 // Effects are what the updates do to the active set, in the order of offsets and node ids.
@@ -91,7 +91,7 @@ func emptied[T any](list []T) []T {
 }
 
 // FactsOf converts updates. See Add.
-func FactsOf(wanted *names.Wanted, updates []ledger.Update) *Facts {
+func FactsOf(wanted *names.References, updates []ledger.Update) *Facts {
 	f := new(Facts)
 	for i := range updates {
 		f.Add(wanted, &updates[i])
@@ -101,7 +101,7 @@ func FactsOf(wanted *names.Wanted, updates []ledger.Update) *Facts {
 
 // Add converts an update into its rows, and into what it does to the active set. It collects the names that these refer
 // to: their numbers are known when wanted is resolved.
-func (f *Facts) Add(wanted *names.Wanted, u *ledger.Update) {
+func (f *Facts) Add(wanted *names.References, u *ledger.Update) {
 	f.exact.plain = u.Plain
 	f.exact.Time("recordTime", u.RecordTime)
 	f.exact.Time("effectiveAt", u.EffectiveAt)
@@ -128,7 +128,7 @@ func (f *Facts) Add(wanted *names.Wanted, u *ledger.Update) {
 // walk is the way through the events of one update.
 type walk struct {
 	*Facts
-	wanted       *names.Wanted
+	wanted       *names.References
 	u            *ledger.Update
 	synchronizer *int32
 }
@@ -176,7 +176,7 @@ func (w *walk) effect(e Effect) {
 // created adds a creation event. It activates the contract where acs_delta is not false, or by assignment.
 func (w *walk) created(c *ledger.CreatedEvent, assignments map[int32]*ledger.AssignedEvent) {
 	refs := creationOf(w.wanted, c, w.u.Plain)
-	w.seenBy = w.seenBy.With(refs.Audience[:]...)
+	w.seenBy = w.seenBy.With(refs.Viewers[:]...)
 	synchronizer := w.synchronizer
 	effect := Effect{ContractID: c.ContractID, NodeID: c.NodeID, Activates: true, Template: refs.Template,
 		Holding: refs.Holding, Stakeholders: refs.Stakeholders}

@@ -24,7 +24,7 @@ var holdingInterfaces = [...]string{":Splice.Api.Token.HoldingV2:Holding", ":Spl
 var ownerIn = [...]string{"account", "owner"}
 
 // creationOf collects the names of a creation event, and what it holds. plain is as in Update.
-func creationOf(n *names.Wanted, c *ledger.CreatedEvent, plain bool) names.Creation {
+func creationOf(n *names.References, c *ledger.CreatedEvent, plain bool) names.Creation {
 	var holding *names.Holding
 	h := holdingReader{event: c, plain: plain}
 	isAmulet, isLocked := amulet(c)

@@ -11,7 +11,7 @@ import (
 )
 
 // LookupRow converts an outcome into its row.
-func LookupRow(r *names.Wanted, lookup *ledger.Lookup) dbsqlc.LookupSaveParams {
+func LookupRow(r *names.References, lookup *ledger.Lookup) dbsqlc.LookupSaveParams {
 	row := dbsqlc.LookupSaveParams{
 		ContractID: lookup.ContractID, Status: string(lookup.Status),
 		LookedUpAt: Timestamp(ledger.Time{Time: lookup.At, Valid: true}),

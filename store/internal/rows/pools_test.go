@@ -26,7 +26,7 @@ func TestRoomOfRowsIsEmpty(t *testing.T) {
 		Sender: ledger.Sender{Party: "alice"}, Receivers: []ledger.Receiver{{Party: "bob", Amount: "1.50"}},
 		BalanceChanges: []ledger.BalanceChange{{Party: "alice", InitialAmount: "1", HoldingFeesRate: "0"}},
 	}}
-	records.AddAll(names.NewWanted(), nil, 0, []ledger.Transaction{numbered})
+	records.AddAll(names.NewReferences(), nil, 0, []ledger.Transaction{numbered})
 	records.ofParties.of(records.transfers, records.receivers)
 	written := records
 	records.Release()

@@ -125,14 +125,14 @@ func (x recordExact) value(field string, value ledger.JSON) []byte {
 
 // AddAll converts records into their rows, with the seqs after a given one, and without redacted content. The
 // fingerprint is computed from the record as it was served, so that the record is recognized when it is served again.
-func (r *Records) AddAll(refs *names.Wanted, erased *redacted.Set, after int64, records []ledger.Transaction) {
+func (r *Records) AddAll(refs *names.References, erased *redacted.Set, after int64, records []ledger.Transaction) {
 	r.grow(records)
 	for i := range records {
 		r.add(refs, after+1+int64(i), erased.Record(&records[i]), records[i].Fingerprint())
 	}
 }
 
-func (r *Records) add(refs *names.Wanted, seq int64, t *ledger.Transaction, fingerprint int64) {
+func (r *Records) add(refs *names.References, seq int64, t *ledger.Transaction, fingerprint int64) {
 	x := recordExact{keeper: &r.exact}
 	r.exact.Time("date", t.Date)
 	row := Transaction{
@@ -253,8 +253,8 @@ func (r *Records) Rounds() (newest, firstIncomplete *int64) {
 }
 
 // RecordNames collects the names that records refer to.
-func RecordNames(records []ledger.Transaction) *names.Wanted {
-	wanted := names.NewWanted()
+func RecordNames(records []ledger.Transaction) *names.References {
+	wanted := names.NewReferences()
 	for i := range records {
 		if id := records[i].DomainID; id != nil {
 			wanted.Synchronizer(*id)

@@ -12,7 +12,7 @@ import (
 )
 
 // SaveLookup stores an outcome, unless there is one already.
-func SaveLookup(ctx context.Context, tx pgx.Tx, r *names.Wanted, lookup *ledger.Lookup) (first bool, err error) {
+func SaveLookup(ctx context.Context, tx pgx.Tx, r *names.References, lookup *ledger.Lookup) (first bool, err error) {
 	saved, err := queries.LookupSave(ctx, tx, rows.LookupRow(r, lookup))
 	return saved > 0, err
 }

@@ -1,6 +1,6 @@
-// Package moved reads the updates that the records of the transaction history follow from. Storing records and
+// Package amulets reads the updates that the records of the transaction history follow from. Storing records and
 // redacting use it.
-package moved
+package amulets
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 // Updates reads which updates after one offset up to another move amulets, in order, with the records that were noted
 // of them.
 func Updates(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, after,
-	to ledger.Offset) (list []ledger.MovedUpdate, err error) {
-	exercises, err := q.MovedExercises(ctx, db, dbsqlc.MovedExercisesParams{
-		FromExclusive: int64(after), ToInclusive: int64(to), Choices: ledger.MovingChoices(),
+	to ledger.Offset) (list []ledger.TransferUpdate, err error) {
+	exercises, err := q.TransferExercises(ctx, db, dbsqlc.TransferExercisesParams{
+		FromExclusive: int64(after), ToInclusive: int64(to), Choices: ledger.TransferChoices(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the updates after offset %d that move amulets: %w", after, err)
@@ -34,7 +34,7 @@ func Updates(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, after,
 			}
 			list = append(list, u)
 		}
-		list[at].Exercises = append(list[at].Exercises, ledger.MovingExercise{
+		list[at].Exercises = append(list[at].Exercises, ledger.TransferExercise{
 			NodeID: x.NodeID, LastDescendant: x.LastDescendantNodeID, ContractID: x.ContractID, Module: x.ModuleName,
 			Entity: x.EntityName,
 			Choice: x.Choice, Argument: x.ChoiceArgument, Result: x.ExerciseResult,
@@ -66,7 +66,7 @@ func Updates(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, after,
 
 // Window is Updates for at most so many updates after an offset, up to another one. It says up to where it has read.
 func Window(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, after, upTo ledger.Offset,
-	atMost int32) (list []ledger.MovedUpdate, to ledger.Offset, err error) {
+	atMost int32) (list []ledger.TransferUpdate, to ledger.Offset, err error) {
 	end, err := q.UpdatesWindow(ctx, db, dbsqlc.UpdatesWindowParams{
 		FromExclusive: int64(after), ToInclusive: int64(upTo), Beyond: atMost - 1,
 	})
@@ -79,15 +79,15 @@ func Window(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, after, upTo 
 }
 
 // Records returns the records that follow from updates, in order.
-func Records(updates []ledger.MovedUpdate) (list []ledger.Transaction) {
+func Records(updates []ledger.TransferUpdate) (list []ledger.Transaction) {
 	for i := range updates {
 		list = append(list, updates[i].Records()...)
 	}
 	return list
 }
 
-func update(x *dbsqlc.MovedExercisesRow) (u ledger.MovedUpdate, err error) {
-	u = ledger.MovedUpdate{Offset: ledger.Offset(x.LedgerOffset), EffectiveAt: x.EffectiveAt.Time.UTC()}
+func update(x *dbsqlc.TransferExercisesRow) (u ledger.TransferUpdate, err error) {
+	u = ledger.TransferUpdate{Offset: ledger.Offset(x.LedgerOffset), EffectiveAt: x.EffectiveAt.Time.UTC()}
 	if x.UpdateID != nil {
 		u.ID = *x.UpdateID
 	}
@@ -104,9 +104,9 @@ func update(x *dbsqlc.MovedExercisesRow) (u ledger.MovedUpdate, err error) {
 
 // addAmulets adds the amulets that the wanted updates move. Payloads of archived ones are put to them here, because
 // PostgreSQL would compare each with all lifetimes that its update ends.
-func addAmulets(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list []ledger.MovedUpdate, wanted map[int64]int,
-	first, last int64) error {
-	amulets, err := q.MovedAmulets(ctx, db, dbsqlc.MovedAmuletsParams{FirstOffset: first, LastOffset: last})
+func addAmulets(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list []ledger.TransferUpdate,
+	wanted map[int64]int, first, last int64) error {
+	amulets, err := q.TransferAmulets(ctx, db, dbsqlc.TransferAmuletsParams{FirstOffset: first, LastOffset: last})
 	if err != nil {
 		return err
 	}
@@ -136,14 +136,14 @@ func addAmulets(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list []l
 			a.Payload = payloads[a.ContractID]
 		}
 		u := &list[at]
-		u.Amulets = append(u.Amulets, ledger.MovedAmulet{NodeID: a.NodeID, ContractID: a.ContractID, Created: a.Created,
+		u.Amulets = append(u.Amulets, ledger.TransferAmulet{NodeID: a.NodeID, ContractID: a.ContractID, Created: a.Created,
 			Payload: a.Payload})
 	}
 	return nil
 }
 
 // addContracts adds the payloads of contracts to the exercises that want them.
-func addContracts(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list []ledger.MovedUpdate,
+func addContracts(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list []ledger.TransferUpdate,
 	contracts []string) error {
 	payloads := map[string][]byte{}
 	if err := addPayloads(ctx, q, db, payloads, contracts); err != nil {
@@ -165,7 +165,7 @@ func addPayloads(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, payload
 	if len(contracts) == 0 {
 		return nil
 	}
-	found, err := q.MovedContracts(ctx, db, contracts)
+	found, err := q.TransferContracts(ctx, db, contracts)
 	if err != nil {
 		return fmt.Errorf("look for %d contracts: %w", len(contracts), err)
 	}

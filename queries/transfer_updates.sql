@@ -1,4 +1,4 @@
--- name: MovedExercises :many
+-- name: TransferExercises :many
 -- The exercises of some choices of Splice's packages after one offset up to another, with the records that were noted of their update.
 SELECT e.ledger_offset, e.node_id, e.last_descendant_node_id, e.contract_id, t.module_name, t.entity_name, e.choice, e.choice_argument,
     e.exercise_result, u.update_id, u.effective_at, s.synchronizer_id, n.records AS noted
@@ -18,7 +18,7 @@ SELECT coalesce((
     ORDER BY u.ledger_offset OFFSET @beyond LIMIT 1
 ), @to_inclusive)::bigint AS to_inclusive;
 
--- name: MovedAmulets :many
+-- name: TransferAmulets :many
 -- The amulets that the updates from one offset up to another create, with their payloads, and archive.
 SELECT c.ledger_offset, c.node_id, c.contract_id, true AS created, c.payload
 FROM created c
@@ -38,7 +38,7 @@ JOIN created c ON c.ledger_offset = l.activated_offset AND c.node_id = l.activat
 WHERE l.deactivated_offset >= @first_offset AND l.deactivated_offset <= @last_offset AND c.contract_id || '' = l.contract_id AND c.payload IS NOT NULL
     AND l.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k));
 
--- name: MovedContracts :many
+-- name: TransferContracts :many
 -- The payloads of contracts, where they are known.
 SELECT DISTINCT ON (c.contract_id) c.contract_id, c.payload
 FROM creations c WHERE c.contract_id = ANY (@contract_ids::text[]) AND c.payload IS NOT NULL ORDER BY c.contract_id;

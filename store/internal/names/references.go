@@ -8,10 +8,10 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Wanted collects the names and lists that a batch needs numbers for, which of its templates show views of which
+// References collects the names and lists that a batch needs numbers for, which of its templates show views of which
 // interfaces, and what its contracts hold. It hands out where each number will be, so that rows are made before numbers
 // are known: whoever resolves it sets them.
-type Wanted struct {
+type References struct {
 	Templates     Names[TemplateKey]
 	Synchronizers Names[string]
 	Views         []View
@@ -37,7 +37,7 @@ type Names[K comparable] struct {
 }
 
 // add collects a name.
-func (p *Names[K]) add(name K, n *Wanted) Place {
+func (p *Names[K]) add(name K, n *References) Place {
 	if int(p.last) < len(p.Keys) && p.Keys[p.last] == name {
 		return p.last
 	}
@@ -72,22 +72,22 @@ type Creation struct {
 	Stakeholders                      *int32 // the signatories and observers
 	SeenBy                            *int32 // the witnesses and stakeholders, of one with interface views
 
-	Holding  *Holding     // what it holds; nil: nothing
-	Audience [2]ListPlace // who may see it
+	Holding *Holding     // what it holds; nil: nothing
+	Viewers [2]ListPlace // who may see it
 }
 
-// wantedPool keeps the memory of written batches for later ones.
-var wantedPool sync.Pool
+// referencesPool keeps the memory of written batches for later ones.
+var referencesPool sync.Pool
 
 // mostKeptLists is the most lists for which memory is kept. Batches have some thousand.
 const mostKeptLists = 10_000
 
-// NewWanted returns an empty Wanted, with the memory of an earlier batch if there is one.
-func NewWanted() *Wanted {
-	if n, ok := wantedPool.Get().(*Wanted); ok {
+// NewReferences returns an empty References, with the memory of an earlier batch if there is one.
+func NewReferences() *References {
+	if n, ok := referencesPool.Get().(*References); ok {
 		return n
 	}
-	return &Wanted{
+	return &References{
 		Templates:     Names[TemplateKey]{byKey: map[TemplateKey]Place{}},
 		Synchronizers: Names[string]{byKey: map[string]Place{}},
 		views:         map[View]struct{}{}, places: map[uint64]ListPlace{},
@@ -96,7 +96,7 @@ func NewWanted() *Wanted {
 }
 
 // Release keeps the memory for another batch, except for that of numbers. n may not be used any more.
-func (n *Wanted) Release() {
+func (n *References) Release() {
 	if len(n.Lists) > mostKeptLists {
 		return
 	}
@@ -110,14 +110,14 @@ func (n *Wanted) Release() {
 	clear(n.unions)
 	clear(n.shown)
 	clear(n.Positions)
-	wantedPool.Put(n)
+	referencesPool.Put(n)
 }
 
 // numbersAtOnce is for how many numbers memory is allocated.
 const numbersAtOnce = 256
 
 // number returns where a number will be. Rows keep it for as long as they need.
-func (n *Wanted) number() *int32 {
+func (n *References) number() *int32 {
 	if len(n.numbers) == 0 {
 		n.numbers = make([]int32, numbersAtOnce)
 	}
@@ -127,12 +127,12 @@ func (n *Wanted) number() *int32 {
 }
 
 // Created collects the names of a creation event, and what it holds, if anything.
-func (n *Wanted) Created(c *ledger.CreatedEvent, holding *Holding) Creation {
+func (n *References) Created(c *ledger.CreatedEvent, holding *Holding) Creation {
 	template := n.template(c.TemplateID, c.PackageName, c.RepresentativePackageID)
 	signatories, observers, witnesses := n.List(c.Signatories), n.List(c.Observers), n.List(c.WitnessParties)
-	stakeholders, seenBy := n.Union(Audience{}.With(signatories, observers)), Nobody
+	stakeholders, seenBy := n.Union(Viewers{}.With(signatories, observers)), NoList
 	if len(c.InterfaceViews) > 0 {
-		seenBy = n.Union(Audience{}.With(witnesses, stakeholders))
+		seenBy = n.Union(Viewers{}.With(witnesses, stakeholders))
 	}
 	for i := range c.InterfaceViews {
 		view := View{template, c.InterfaceViews[i].InterfaceID}
@@ -146,26 +146,26 @@ func (n *Wanted) Created(c *ledger.CreatedEvent, holding *Holding) Creation {
 	return Creation{
 		Template: n.Templates.Numbers[template], Signatories: n.At(signatories), Observers: n.At(observers),
 		Witnesses: n.At(witnesses), Stakeholders: n.At(stakeholders), SeenBy: n.At(seenBy), Holding: holding,
-		Audience: [2]ListPlace{witnesses, stakeholders},
+		Viewers: [2]ListPlace{witnesses, stakeholders},
 	}
 }
 
-func (n *Wanted) template(templateID, packageName string, representative *string) Place {
+func (n *References) template(templateID, packageName string, representative *string) Place {
 	return n.Templates.add(NewTemplateKey(templateID, packageName, representative), n)
 }
 
 // Template collects a template, and returns where its number will be.
-func (n *Wanted) Template(templateID, packageName string, representative *string) *int32 {
+func (n *References) Template(templateID, packageName string, representative *string) *int32 {
 	return n.Templates.Numbers[n.template(templateID, packageName, representative)]
 }
 
 // Synchronizer collects a synchronizer, and returns where its number will be.
-func (n *Wanted) Synchronizer(id string) *int32 {
+func (n *References) Synchronizer(id string) *int32 {
 	return n.Synchronizers.Numbers[n.Synchronizers.add(id, n)]
 }
 
 // OptionalSynchronizer is like Synchronizer; it returns nil for nil.
-func (n *Wanted) OptionalSynchronizer(id *string) *int32 {
+func (n *References) OptionalSynchronizer(id *string) *int32 {
 	if id == nil {
 		return nil
 	}
@@ -182,8 +182,8 @@ type List struct {
 // ListPlace is the place of a list of parties among those that need a number.
 type ListPlace int32
 
-// Nobody is the place of a list that was not served.
-const Nobody ListPlace = -1
+// NoList is the place of a list that was not served.
+const NoList ListPlace = -1
 
 // seed is of the hashes of this process.
 var seed = maphash.MakeSeed()
@@ -198,9 +198,9 @@ func hashOf(parties []string) uint64 {
 }
 
 // List collects a list of parties, and returns its place; nil is none. The list is not changed after that.
-func (n *Wanted) List(parties []string) ListPlace {
+func (n *References) List(parties []string) ListPlace {
 	if parties == nil {
-		return Nobody
+		return NoList
 	}
 	for hash := hashOf(parties); ; hash++ {
 		place, has := n.places[hash]
@@ -217,11 +217,11 @@ func (n *Wanted) List(parties []string) ListPlace {
 }
 
 // Parties collects a list of parties, and returns where its number will be; nil for nil.
-func (n *Wanted) Parties(parties []string) *int32 { return n.At(n.List(parties)) }
+func (n *References) Parties(parties []string) *int32 { return n.At(n.List(parties)) }
 
-// At returns where the number of the list at a place will be; nil where that is Nobody.
-func (n *Wanted) At(place ListPlace) *int32 {
-	if place == Nobody {
+// At returns where the number of the list at a place will be; nil where that is NoList.
+func (n *References) At(place ListPlace) *int32 {
+	if place == NoList {
 		return nil
 	}
 	return n.Lists[place].Number

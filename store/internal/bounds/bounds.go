@@ -1,6 +1,6 @@
-// Package held reads what the database says that it holds: how far updates and the transaction history go, what is
+// Package bounds reads what the database says that it holds: how far updates and the transaction history go, what is
 // covered, which snapshot is carried.
-package held
+package bounds
 
 import (
 	"context"
