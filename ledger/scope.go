@@ -21,8 +21,7 @@ const (
 )
 
 // Scope is what is read of the ledger. Rows are complete for it, not beyond it. A database has one scope in force;
-// after it was changed, what was stored before is of the earlier one, until it has been read again as far as that lacks
-// something.
+// after it was changed, what was stored before is of the earlier one.
 type Scope struct {
 	Parties       []string `json:"parties"`    // empty: any party, which needs the right to read as any
 	Templates     []string `json:"templates"`  // "#package-name:Module:Entity"; with Interfaces empty too: all
@@ -117,6 +116,24 @@ func (s Scope) Lacks(of Scope) (flags []string) {
 		{"--templates", all(s.Templates, of.Templates)},
 		{"--interfaces", holds(s.Interfaces, of.Interfaces)},
 	}), s.OtherForm(of)...)
+}
+
+// Added returns what a scope shows beyond an earlier one, in the same form, as a scope: either its further parties or
+// its further templates. ok is false where there is no such scope, because also something else differs.
+func (s Scope) Added(before Scope) (added Scope, ok bool) {
+	for _, names := range []func(*Scope) *[]string{
+		func(s *Scope) *[]string { return &s.Parties },
+		func(s *Scope) *[]string { return &s.Templates },
+	} {
+		added, widened := s, before
+		was, now := *names(&before), *names(&s)
+		further := slices.DeleteFunc(slices.Clone(now), func(name string) bool { return slices.Contains(was, name) })
+		*names(&added), *names(&widened) = further, now
+		if len(was) > 0 && len(further) > 0 && widened.Hash() == s.Hash() && len(s.Lacks(before)) == 0 {
+			return added, true
+		}
+	}
+	return Scope{}, false
 }
 
 // Differences describes the settings in which two scopes differ, as flags: what this one has, and what the other one

@@ -24,6 +24,32 @@ func TestScopeLacks(t *testing.T) {
 	}
 }
 
+// Only what was added is read where a scope says that alone.
+func TestWhatAScopeAdds(t *testing.T) {
+	t.Parallel()
+	some := Scope{Parties: []string{"a"}, Templates: []string{"t"}, Interfaces: []string{"i"}, Blobs: true}
+	with := func(change func(*Scope)) Scope { s := some; change(&s); return s }
+	for name, c := range map[string]struct {
+		now, added Scope
+	}{
+		"parties":         {with(func(s *Scope) { s.Parties = []string{"c", "a", "b"} }), with(func(s *Scope) { s.Parties = []string{"c", "b"} })},
+		"a template":      {with(func(s *Scope) { s.Templates = []string{"t", "u"} }), with(func(s *Scope) { s.Templates = []string{"u"} })},
+		"an interface":    {now: with(func(s *Scope) { s.Interfaces = []string{"i", "j"} })},
+		"nothing":         {now: some},
+		"both":            {now: with(func(s *Scope) { s.Parties, s.Templates = []string{"a", "b"}, []string{"t", "u"} })},
+		"any party":       {now: with(func(s *Scope) { s.Parties = nil })},
+		"another party":   {now: with(func(s *Scope) { s.Parties = []string{"b"} })},
+		"all templates":   {now: with(func(s *Scope) { s.Templates = nil })},
+		"in another form": {now: with(func(s *Scope) { s.Parties, s.Blobs = []string{"a", "b"}, false })},
+	} {
+		added, ok := c.now.Added(some)
+		require.Equal(t, c.added, added, name)
+		require.Equal(t, len(added.Parties) > 0, ok, name)
+	}
+	_, ok := some.Added(Scope{Parties: []string{"a"}, Interfaces: []string{"i"}, Blobs: true})
+	require.False(t, ok, "templates where all were read before")
+}
+
 // What differs is told from both sides, and nothing else.
 func TestScopesAreToldApart(t *testing.T) {
 	t.Parallel()

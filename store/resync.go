@@ -22,21 +22,23 @@ import (
 )
 
 // Resync takes in the active contracts that the participant shows at the watermark, in a scope that is in force from
-// there on. What it shows and is not active here begins there, what is active here and it does not show ends there.
-// What was stored before stays as it is, covered in the scope in which it was read.
+// there on. What it shows and is not active here begins there, what is active here and it does not show ends there:
+// unless only what a scope adds is read. What was stored before stays as it is, covered in the scope in which it was
+// read.
 //
 // It has the methods of the first seed's sink, so that it is read by the same loop. Readers see nothing of it before
 // the last page is written, which does all of it in one transaction. The watermark must not move meanwhile: it comes
 // before anything else is written in a term.
 type Resync struct {
 	*UpdatesWriter
+	added  bool // only what the scope adds is read: nothing ends
 	scope  ledger.Scope
 	extent Extent
 	first  int32 // the node of its first row
 }
 
-// Resync returns the sink of a resync.
-func (l *UpdatesWriter) Resync() *Resync { return &Resync{UpdatesWriter: l} }
+// Resync returns the sink of a resync. added is true if only what the scope adds to the one in force is read.
+func (l *UpdatesWriter) Resync(added bool) *Resync { return &Resync{UpdatesWriter: l, added: added} }
 
 // LatestSnapshot returns nil: the offset of a resync is the watermark.
 func (*Resync) LatestSnapshot(context.Context) (*ledger.SnapshotProgress, error) { return nil, nil }
@@ -215,6 +217,9 @@ func (r *Resync) copyTaken(ctx context.Context, tx pgx.Tx, taken *rows.Carried) 
 	shown := taken.Leave(func(a *rows.ActiveContract) bool {
 		return known[dbsqlc.ResyncKnownRow{ContractID: a.ContractID, SynchronizerRef: *a.SynchronizerRef}]
 	})
+	if r.added {
+		shown = nil
+	}
 	return writing.CopyTables(ctx, tx, append(taken.Resynced(), rows.TableOf("resync_shown", shown)))
 }
 
@@ -241,10 +246,12 @@ func (r *Resync) end(ctx context.Context, tx pgx.Tx, whole ledger.SnapshotProgre
 			return fmt.Errorf("store what begins: %w", err)
 		}
 	}
-	err := q.ResyncDepart(ctx, tx, dbsqlc.ResyncDepartParams{LedgerOffset: at,
-		FirstNodeID: r.first + int32(whole.Entries), Reason: writing.ScopeChanged})
-	if err != nil {
-		return fmt.Errorf("end what is not shown: %w", err)
+	if !r.added {
+		err := q.ResyncDepart(ctx, tx, dbsqlc.ResyncDepartParams{LedgerOffset: at,
+			FirstNodeID: r.first + int32(whole.Entries), Reason: writing.ScopeChanged})
+		if err != nil {
+			return fmt.Errorf("end what is not shown: %w", err)
+		}
 	}
 	if err := q.ResyncClear(ctx, tx); err != nil {
 		return fmt.Errorf("clear what waited: %w", err)
@@ -255,7 +262,7 @@ func (r *Resync) end(ctx context.Context, tx pgx.Tx, whole ledger.SnapshotProgre
 	if err := q.LookupsAgain(ctx, tx); err != nil {
 		return fmt.Errorf("forget the answers to look-ups: %w", err)
 	}
-	err = q.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: r.scope.Hash(), Definition: r.scope.Canonical()})
+	err := q.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: r.scope.Hash(), Definition: r.scope.Canonical()})
 	if err != nil {
 		return fmt.Errorf("record the scope: %w", err)
 	}

@@ -67,7 +67,7 @@ func TestAResyncIsKilledAtEveryPage(t *testing.T) {
 		d.EndLock(RoleUpdates)
 		<-up.Lost()
 		up = d.leadUpdates(d.store())
-		resync := up.Resync()
+		resync := up.Resync(false)
 		begun, err := resync.BeginSnapshot(ctx, "", wider(), 30)
 		require.NoError(t, err)
 		require.Equal(t, progress, begun)
@@ -82,7 +82,7 @@ func TestAResyncIsKilledAtEveryPage(t *testing.T) {
 	require.Empty(t, d.differences(up.store))
 
 	// It is in force: begun again it is finished, and updates follow it.
-	again, err := up.Resync().BeginSnapshot(ctx, "", wider(), 30)
+	again, err := up.Resync(false).BeginSnapshot(ctx, "", wider(), 30)
 	require.NoError(t, err)
 	require.True(t, again.Finished)
 	u := storetest.NewUpdate(40, "sync::1")
@@ -96,6 +96,23 @@ func TestAResyncIsKilledAtEveryPage(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Where only what was added is read, what is not shown goes on.
+func TestAResyncOfWhatWasAdded(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	up := d.three()
+	resync := up.Resync(true)
+	progress, err := resync.BeginSnapshot(t.Context(), "", wider(), 30)
+	require.NoError(t, err)
+	page := resyncPages()[0]
+	page.Last = true
+	_, err = resync.WriteSnapshotPage(t.Context(), progress, nil, page)
+	require.NoError(t, err)
+	require.Equal(t, []string{"contract-10 sync::1 10", "contract-20 sync::1 20", "contract-30 sync::1 30", "viewed sync::1 30"}, d.activeAt(30))
+	require.Equal(t, beforeResync, d.activeAt(29))
+	require.Empty(t, d.differences(up.store))
+}
+
 // A resync that was given up leaves nothing: another one begins anew, and so does what drops it.
 func TestAResyncIsGivenUp(t *testing.T) {
 	t.Parallel()
@@ -107,7 +124,7 @@ func TestAResyncIsGivenUp(t *testing.T) {
 		return d.Rows("SELECT (SELECT count(*) FROM indexer.resyncs), (SELECT count(*) FROM indexer.resync_created) + (SELECT count(*) FROM indexer.resync_interface_views), (SELECT count(*) FROM indexer.resync_shown)")
 	}
 	begin := func() {
-		resync := up.Resync()
+		resync := up.Resync(false)
 		progress, err := resync.BeginSnapshot(ctx, "", wider(), 30)
 		require.NoError(t, err)
 		require.Zero(t, progress.Entries)
@@ -203,7 +220,7 @@ func TestResyncsThatAreRefused(t *testing.T) {
 	d.snapshot(up, 100, storetest.ActiveEntry(10, 0, "a", "sync::1", 0))
 	refused := func(scope ledger.Scope, at ledger.Offset, text string) {
 		t.Helper()
-		_, err := up.Resync().BeginSnapshot(t.Context(), "", scope, at)
+		_, err := up.Resync(false).BeginSnapshot(t.Context(), "", scope, at)
 		var problem *ledger.Problem
 		require.ErrorAs(t, err, &problem)
 		require.Contains(t, problem.What, text)
@@ -213,7 +230,7 @@ func TestResyncsThatAreRefused(t *testing.T) {
 	blobs := wider()
 	blobs.Blobs = !blobs.Blobs
 	refused(blobs, 110, "another form")
-	_, err := up.Resync().BeginSnapshot(t.Context(), "", wider(), 109)
+	_, err := up.Resync(false).BeginSnapshot(t.Context(), "", wider(), 109)
 	require.ErrorIs(t, err, ErrWatermarkMoved)
 	d.changeScope(up, wider(), storetest.ActiveEntry(10, 0, "a", "sync::1", 0), storetest.ActiveEntry(20, 0, "b", "sync::1", 0))
 	require.Equal(t, []string{"a sync::1 10", "b sync::1 110"}, d.activeAt(110))

@@ -82,7 +82,7 @@ func (d *testDB) changeScope(up *UpdatesWriter, scope ledger.Scope, entries ...l
 	d.T.Helper()
 	at, _, err := up.Watermark(d.T.Context())
 	require.NoError(d.T, err)
-	resync := up.Resync()
+	resync := up.Resync(false)
 	progress, err := resync.BeginSnapshot(d.T.Context(), "", scope, at)
 	require.NoError(d.T, err)
 	_, err = resync.WriteSnapshotPage(d.T.Context(), progress, nil, ledger.SnapshotPage{Entries: entries, Last: true})

@@ -1,14 +1,19 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -231,14 +236,33 @@ func largest(l *sandbox.Ledger, scope sandbox.Scope) []string {
 }
 
 // A party with thousands of contracts is added while the ledger grows, and is taken away again: each time the active
-// contracts are the ledger's.
+// contracts are the ledger's. What was in the scope before is not read again where something is added only.
 func TestAPartyComesAndGoesBesideTheDaemon(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	brief.Long(t, "indexes thousands of contracts several times")
 	w := &begunWorld{ledger: sandbox.NewLedger(sandbox.Options{Seed: 95, ActiveShare: 0.9}), scope: defaultScope(), database: throwaway.Migrated(t, migrate)}
 	w.ledger.Grow(3000)
-	w.ledgerURL = serve(t, w.ledger, sandbox.ServerOptions{Version: "3.5"})
+	participant := sandbox.NewServer(w.ledger, sandbox.ServerOptions{Version: "3.5"})
+	var mu sync.Mutex
+	asked := map[string]bool{} // the parties whose active contracts were asked for
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "active-contracts") {
+			body, err := io.ReadAll(r.Body)
+			require.NoError(t, err)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			mu.Lock()
+			for _, party := range w.ledger.Parties() {
+				// At 0, where nothing is active, it is asked whether the participant has the operation.
+				atEnd := !bytes.Contains(body, []byte(`"activeAtOffset":0,`))
+				asked[party] = asked[party] || atEnd && bytes.Contains(body, []byte(party))
+			}
+			mu.Unlock()
+		}
+		participant.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(server.Close)
+	w.ledgerURL = server.URL
 	w.scope.Topology = false
 	parties := largest(w.ledger, simulatedScope(w.scope))
 	one, both := parties[len(parties)-1:], []string{parties[0], parties[len(parties)-1]}
@@ -259,6 +283,10 @@ func TestAPartyComesAndGoesBesideTheDaemon(t *testing.T) {
 		waitUntil(t, w.database, fmt.Sprint("ledger.latest_offset() >= ", w.ledger.End()))
 		require.NoError(t, daemon.finish())
 		w.requireScopes(t, scopes...)
+		mu.Lock()
+		require.Equal(t, []bool{len(now) == 2, len(now) == 1}, []bool{asked[both[0]], asked[one[0]]})
+		clear(asked)
+		mu.Unlock()
 	}
 	require.Greater(t, len(w.ledger.Truth(w.truth, w.ledger.End())["active_contracts"]), 1000)
 	requireVerified(t, w.database, w.ledgerURL)

@@ -88,7 +88,18 @@ func (u *updates) changeScope(ctx context.Context, leader *store.UpdatesWriter) 
 	if err != nil {
 		return err
 	}
-	loop := ingest.Snapshot{Source: u.origin, Sink: leader.Resync(), Scope: now, At: &watermark, Resync: true,
+	from := source(u.origin)
+	added, only := now.Added(before)
+	if only {
+		if from, err = u.open(added); err != nil {
+			return err
+		}
+		defer from.Close()
+		if _, err := from.identify(ctx); err != nil {
+			return err
+		}
+	}
+	loop := ingest.Snapshot{Source: from, Sink: leader.Resync(only), Scope: now, At: &watermark, Resync: true,
 		Logger: logger, Progress: u.cfg.Show}
 	if _, err := loop.Run(ctx); err != nil {
 		return err
