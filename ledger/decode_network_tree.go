@@ -105,55 +105,6 @@ var networkOutlineMembers = membersOf(
 	may("child_event_ids", func(d *decoder, o *networkOutline) { o.children = attempt(d, (*decoder).idList) }),
 ).withoutUnknown()
 
-// networkCreation reads a creation, and returns its event id.
-func (d *decoder) networkCreation(origin Origin) (eventID string) {
-	c := networkCreationEvent{CreatedEvent: d.created.add()}
-	c.Origin = origin
-	c.Extra = networkCreatedMembers.read(d, &c)
-	return c.id
-}
-
-type networkCreationEvent struct {
-	*CreatedEvent
-	id string
-}
-
-var networkCreatedMembers = membersOf(
-	may("event_type", func(d *decoder, _ *networkCreationEvent) { d.value() }),
-	must("event_id", func(d *decoder, c *networkCreationEvent) { c.id = d.copyText(d.chars()) }),
-	must("contract_id", func(d *decoder, c *networkCreationEvent) { c.ContractID = d.rareID() }),
-	must("template_id", func(d *decoder, c *networkCreationEvent) { c.TemplateID = d.identifier() }),
-	must("package_name", func(d *decoder, c *networkCreationEvent) { c.PackageName = *d.commonText() }),
-	may("create_arguments", func(d *decoder, c *networkCreationEvent) { c.Argument = d.payload() }),
-	must("created_at", func(d *decoder, c *networkCreationEvent) { c.CreatedAt = d.time() }),
-	must("signatories", func(d *decoder, c *networkCreationEvent) { c.Signatories = d.partyList() }),
-	must("observers", func(d *decoder, c *networkCreationEvent) { c.Observers = d.partyList() }),
-)
-
-type networkExerciseEvent struct {
-	*ExercisedEvent
-	id       string
-	children []string
-}
-
-var networkExercisedMembers = membersOf(
-	must("event_type", func(d *decoder, _ *networkExerciseEvent) { d.value() }),
-	must("event_id", func(d *decoder, e *networkExerciseEvent) { e.id = d.copyText(d.chars()) }),
-	must("contract_id", func(d *decoder, e *networkExerciseEvent) { e.ContractID = d.rareID() }),
-	must("template_id", func(d *decoder, e *networkExerciseEvent) { e.TemplateID = d.identifier() }),
-	must("package_name", func(d *decoder, e *networkExerciseEvent) { e.PackageName = *d.commonText() }),
-	must("choice", func(d *decoder, e *networkExerciseEvent) { e.Choice = *d.commonText() }),
-	may("choice_argument", func(d *decoder, e *networkExerciseEvent) { e.Argument = d.payload() }),
-	must("child_event_ids", func(d *decoder, e *networkExerciseEvent) { e.children = d.idList() }),
-	may("exercise_result", func(d *decoder, e *networkExerciseEvent) { e.Result = d.payload() }),
-	must("consuming", func(d *decoder, e *networkExerciseEvent) { e.Consuming = d.boolean() }),
-	must("acting_parties", func(d *decoder, e *networkExerciseEvent) { e.ActingParties = d.partyList() }),
-	may("interface_id", func(d *decoder, e *networkExerciseEvent) {
-		e.InterfaceID = d.singles.one()
-		*e.InterfaceID = d.identifier()
-	}),
-)
-
 // numberEvents gives the events of a transaction their node ids in execution order: each before its descendants. begun
 // is the transaction's position in the text.
 func (d *decoder) numberEvents(begun int, item *networkItem) {

@@ -103,3 +103,23 @@ func (d *decoder) readLevel(value JSON) (r readable) {
 	readableMembers.read(newDecoder(value, d.lexicon), &r)
 	return r
 }
+
+// UnknownElement is an update or an event of a kind that this version does not know, as the server sent it.
+type UnknownElement struct {
+	NodeID *int32 // nil for a whole update, or if the event has none
+	Kind   string // the variant's name as served
+	Raw    JSON   // the object with the variant's name as its only key
+}
+
+// Contract implements Element.
+func (e *UnknownElement) Contract() string { return "" }
+
+// Redact implements Element.
+func (e *UnknownElement) Redact() { e.Raw = nil }
+
+// unknownEvent keeps an event of an unknown kind, with its node id if that can be read.
+func (d *decoder) unknownEvent(begun int, raw JSON) UnknownElement {
+	event, r := d.unknownElement(begun, raw)
+	event.NodeID = r.nodeID
+	return event
+}

@@ -113,188 +113,26 @@ func (u *Update) Redact(whole bool, of func(Element) bool) {
 	}
 }
 
-// Origin is what a creation event was part of; its text is stored in the database.
-type Origin string
+// eventLists holds the events of the update that is being read.
+type eventLists struct {
+	created    arena[CreatedEvent]
+	archived   arena[ArchivedEvent]
+	exercised  arena[ExercisedEvent]
+	assigned   arena[AssignedEvent]
+	unassigned arena[UnassignedEvent]
+	topology   arena[TopologyEvent]
+}
 
-// The origins of a creation event.
-const (
-	OriginTransaction Origin = "transaction"
-	OriginAssignment  Origin = "assignment"
-	OriginSnapshot    Origin = "snapshot"
+func (l *eventLists) moveTo(u *Update) {
+	u.Created, u.Archived, u.Exercised = l.created.take(), l.archived.take(), l.exercised.take()
+	u.Assigned, u.Unassigned, u.Topology = l.assigned.take(), l.unassigned.take(), l.topology.take()
+}
+
+// The events of a transaction and of a reassignment, by the names that servers give them.
+var (
+	transactionEvents  = membersOf(createdVariant, archivedVariant, exercisedVariant).keep()
+	reassignmentEvents = membersOf(assignedVariant, unassignedVariant).keep()
 )
-
-// CreatedEvent is the creation of a contract, or its arrival on a synchronizer (interface.md, "CreatedEvent").
-type CreatedEvent struct {
-	Offset                  Offset
-	NodeID                  int32
-	Origin                  Origin
-	ContractID              string
-	TemplateID              string // package-id:Module:Entity as served
-	PackageName             string
-	RepresentativePackageID *string
-	Argument                JSON // nil if only an interface filter matched
-	ContractKey             JSON
-	ContractKeyHash         []byte
-	Signatories             []string
-	Observers               []string
-	WitnessParties          []string
-	CreatedAt               Time
-	ACSDelta                *bool // nil: the server (3.3) does not say
-	Blob                    []byte
-	InterfaceViews          []InterfaceView
-	Extra                   JSON
-}
-
-// Contract implements Element.
-func (e *CreatedEvent) Contract() string { return e.ContractID }
-
-// Redact implements Element.
-func (e *CreatedEvent) Redact() {
-	e.Argument, e.ContractKey, e.ContractKeyHash, e.Blob, e.Extra = nil, nil, nil, nil, nil
-	e.InterfaceViews = slices.Clone(e.InterfaceViews)
-	for i := range e.InterfaceViews {
-		v := &e.InterfaceViews[i]
-		v.Value, v.StatusMessage, v.StatusDetails, v.Extra = nil, nil, nil, nil
-	}
-}
-
-// InterfaceView is a contract seen through an interface (interface.md, "InterfaceView").
-type InterfaceView struct {
-	InterfaceID             string
-	Value                   JSON
-	StatusCode              *int32 // 0: the view was computed
-	StatusMessage           *string
-	StatusDetails           JSON // array, as served
-	ImplementationPackageID *string
-	Extra                   JSON
-}
-
-// ArchivedEvent is the archival of a contract in the ACS_DELTA shape. It implies acs_delta true.
-type ArchivedEvent struct {
-	NodeID                int32
-	ContractID            string
-	TemplateID            string // may name another package than the creation does
-	PackageName           string
-	WitnessParties        []string
-	ImplementedInterfaces []string
-	Extra                 JSON
-}
-
-// Contract implements Element.
-func (e *ArchivedEvent) Contract() string { return e.ContractID }
-
-// Redact implements Element.
-func (e *ArchivedEvent) Redact() { e.Extra = nil }
-
-// ExercisedEvent is the exercise of a choice in the LEDGER_EFFECTS shape. A consuming exercise archives its contract.
-type ExercisedEvent struct {
-	NodeID                int32
-	ContractID            string
-	TemplateID            string
-	PackageName           string
-	InterfaceID           *string
-	Choice                string
-	Argument              JSON
-	Result                JSON
-	ActingParties         []string
-	Consuming             bool
-	LastDescendantNodeID  int32
-	WitnessParties        []string
-	ACSDelta              *bool
-	ImplementedInterfaces []string
-	Extra                 JSON
-}
-
-// Contract implements Element.
-func (e *ExercisedEvent) Contract() string { return e.ContractID }
-
-// Redact implements Element.
-func (e *ExercisedEvent) Redact() { e.Argument, e.Result, e.Extra = nil, nil, nil }
-
-// AssignedEvent is the arrival of a contract on the target synchronizer. Its creation event is in Update.Created, with
-// the same NodeID.
-type AssignedEvent struct {
-	NodeID              int32
-	ContractID          string
-	TemplateID          string
-	PackageName         string
-	Source              string
-	Target              string
-	ReassignmentID      string
-	Submitter           *string
-	ReassignmentCounter int64
-	Extra               JSON
-}
-
-// Contract implements Element.
-func (e *AssignedEvent) Contract() string { return e.ContractID }
-
-// Redact implements Element.
-func (e *AssignedEvent) Redact() { e.Extra = nil }
-
-// UnassignedEvent is the departure of a contract from the source synchronizer.
-type UnassignedEvent struct {
-	Offset                Offset
-	NodeID                int32
-	ContractID            string
-	TemplateID            string
-	PackageName           string
-	Source                string
-	Target                string
-	ReassignmentID        string
-	Submitter             *string
-	ReassignmentCounter   int64
-	AssignmentExclusivity Time
-	WitnessParties        []string
-	Extra                 JSON
-}
-
-// Contract implements Element.
-func (e *UnassignedEvent) Contract() string { return e.ContractID }
-
-// Redact implements Element.
-func (e *UnassignedEvent) Redact() { e.Extra = nil }
-
-// TopologyEventKind is what happened to a party's hosting; its text is stored in the database.
-type TopologyEventKind string
-
-// The kinds of topology event.
-const (
-	TopologyAdded      TopologyEventKind = "added"
-	TopologyChanged    TopologyEventKind = "changed"
-	TopologyRevoked    TopologyEventKind = "revoked"
-	TopologyOnboarding TopologyEventKind = "onboarding"
-	TopologyUnknown    TopologyEventKind = "unknown"
-)
-
-// TopologyEvent is a change of a party's hosting on a participant.
-type TopologyEvent struct {
-	NodeID        int32 // index in the update's list: the server sends no node id
-	Kind          TopologyEventKind
-	PartyID       *string // nil if Kind is TopologyUnknown
-	ParticipantID *string
-	Permission    *string // nil for a revocation
-	Extra         JSON
-}
-
-// Contract implements Element.
-func (e *TopologyEvent) Contract() string { return "" }
-
-// Redact implements Element.
-func (e *TopologyEvent) Redact() { e.Extra = nil }
-
-// UnknownElement is an update or an event of a kind that this version does not know, as the server sent it.
-type UnknownElement struct {
-	NodeID *int32 // nil for a whole update, or if the event has none
-	Kind   string // the variant's name as served
-	Raw    JSON   // the object with the variant's name as its only key
-}
-
-// Contract implements Element.
-func (e *UnknownElement) Contract() string { return "" }
-
-// Redact implements Element.
-func (e *UnknownElement) Redact() { e.Raw = nil }
 
 // SynchronizerTime is a synchronizer's record time at an offset.
 type SynchronizerTime struct {

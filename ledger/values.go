@@ -301,3 +301,11 @@ func (d *decoder) optionalAmount() *Decimal {
 	*to = d.amount()
 	return to
 }
+
+// orEmpty returns the list, empty instead of nil: nil means that none was sent.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
