@@ -274,3 +274,10 @@ func (c *Carried) Tables() []Table {
 		TableOf("unknown_elements", c.unknown),
 	}
 }
+
+// Shown is a row of resync_shown.
+type Shown struct {
+	NodeID          int32  `db:"node_id"`
+	SynchronizerRef *int32 `db:"synchronizer_ref"`
+	ContractID      string `db:"contract_id"`
+}

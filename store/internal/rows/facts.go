@@ -103,19 +103,7 @@ func FactsOf(wanted *names.References, updates []ledger.Update) *Facts {
 // to: their numbers are known when wanted is resolved.
 func (f *Facts) Add(wanted *names.References, u *ledger.Update) {
 	f.exact.plain = u.Plain
-	f.exact.Time("recordTime", u.RecordTime)
-	f.exact.Time("effectiveAt", u.EffectiveAt)
-	row := Update{
-		LedgerOffset: int64(u.Offset), Kind: string(u.Kind), SynchronizerRef: wanted.OptionalSynchronizer(u.SynchronizerID),
-		RecordTime: Timestamp(u.RecordTime), EffectiveAt: Timestamp(u.EffectiveAt), CommandID: u.CommandID,
-		WorkflowID:  u.WorkflowID,
-		TraceParent: u.TraceParent, TraceState: u.TraceState, ExternalTransactionHash: u.ExternalTransactionHash,
-		TransactionHash: u.TransactionHash, PaidTrafficCost: u.PaidTrafficCost, Extra: f.exact.Value("extra", u.Extra),
-		Exact: f.exact.Column(),
-	}
-	if u.ID != "" {
-		row.UpdateID = &u.ID
-	}
+	row := updateRow(wanted, u, &f.exact)
 	f.seenBy = f.seenBy[:0]
 	w := walk{f, wanted, u, row.SynchronizerRef}
 	first := len(f.effects)
@@ -146,20 +134,13 @@ func (w *walk) events() {
 		w.exercise(&u.Exercised[i])
 	}
 	for i := range u.Unassigned {
-		e := &u.Unassigned[i]
-		row, seenBy := unassignedRow(w.wanted, u.Offset, e, &w.exact)
-		w.seenBy = w.seenBy.With(seenBy)
-		w.reassign(row)
-		w.effect(Effect{ContractID: e.ContractID, Synchronizer: row.SynchronizerRef, NodeID: e.NodeID})
+		w.unassign(&u.Unassigned[i])
 	}
 	for i := range u.Topology {
 		w.topology(&u.Topology[i])
 	}
-	for i, e := range u.Unknown {
-		w.unknown = append(w.unknown, UnknownElement{
-			LedgerOffset: int64(u.Offset), Ordinal: int32(i), NodeID: e.NodeID, Kind: e.Kind, SynchronizerRef: w.synchronizer,
-			RecordTime: Timestamp(u.RecordTime), Raw: w.exact.Value("raw", e.Raw), Exact: w.exact.Column(),
-		})
+	for i := range u.Unknown {
+		w.unknownElement(&u.Unknown[i], i)
 	}
 }
 
@@ -171,84 +152,6 @@ func (w *walk) effect(e Effect) {
 		e.Synchronizer = nowhere
 	}
 	w.effects = append(w.effects, e)
-}
-
-// created adds a creation event. It activates the contract where acs_delta is not false, or by assignment.
-func (w *walk) created(c *ledger.CreatedEvent, assignments map[int32]*ledger.AssignedEvent) {
-	refs := creationOf(w.wanted, c, w.u.Plain)
-	w.seenBy = w.seenBy.With(refs.Viewers[:]...)
-	synchronizer := w.synchronizer
-	effect := Effect{ContractID: c.ContractID, NodeID: c.NodeID, Activates: true, Template: refs.Template,
-		Holding: refs.Holding, Stakeholders: refs.Stakeholders}
-	if c.Origin == ledger.OriginAssignment {
-		assigned := assignments[c.NodeID]
-		synchronizer = w.wanted.Synchronizer(assigned.Target)
-		effect.Assigned, effect.Counter = true, assigned.ReassignmentCounter
-	}
-	row := createdRow(refs, w.u.Offset, c, synchronizer, &w.exact)
-	row.Origin, row.RecordTime = string(c.Origin), Timestamp(w.u.RecordTime)
-	w.Created = append(w.Created, row)
-	for i := range c.InterfaceViews {
-		view := interfaceViewRow(refs, w.u.Offset, c, i, synchronizer, &w.exact)
-		view.RecordTime = row.RecordTime
-		w.interfaceViews = append(w.interfaceViews, view)
-	}
-	if effect.Assigned {
-		w.reassign(assignedRow(w.wanted, w.u.Offset, c.NodeID, assignments[c.NodeID], c.WitnessParties, &w.exact))
-	}
-	if effect.Synchronizer = synchronizer; effect.Assigned || c.ACSDelta == nil || *c.ACSDelta {
-		w.effect(effect)
-	}
-}
-
-func (w *walk) archive(a *ledger.ArchivedEvent) {
-	witnesses := w.wanted.List(a.WitnessParties)
-	w.seenBy = w.seenBy.With(witnesses)
-	w.archived = append(w.archived, Archived{
-		LedgerOffset: int64(w.u.Offset), NodeID: a.NodeID, ContractID: a.ContractID,
-		TemplateRef:     w.wanted.Template(a.TemplateID, a.PackageName, nil),
-		SynchronizerRef: w.synchronizer, RecordTime: Timestamp(w.u.RecordTime), WitnessPartiesRef: w.wanted.At(witnesses),
-		ImplementedInterfaces: a.ImplementedInterfaces, Extra: w.exact.Value("extra", a.Extra), Exact: w.exact.Column(),
-	})
-	w.effect(Effect{ContractID: a.ContractID, Synchronizer: w.synchronizer, NodeID: a.NodeID, WantsLookup: true})
-}
-
-// exercise adds an exercise. One that archives nothing uses its contract where acs_delta is not false: that is active,
-// or should be.
-func (w *walk) exercise(e *ledger.ExercisedEvent) {
-	witnesses := w.wanted.List(e.WitnessParties)
-	w.seenBy = w.seenBy.With(witnesses)
-	w.exercised = append(w.exercised, Exercised{
-		LedgerOffset: int64(w.u.Offset), NodeID: e.NodeID, ContractID: e.ContractID,
-		TemplateRef:     w.wanted.Template(e.TemplateID, e.PackageName, nil),
-		SynchronizerRef: w.synchronizer, RecordTime: Timestamp(w.u.RecordTime), InterfaceID: e.InterfaceID, Choice: e.Choice,
-		ChoiceArgument:   w.exact.Value("choice_argument", e.Argument),
-		ExerciseResult:   w.exact.Value("exercise_result", e.Result),
-		ActingPartiesRef: w.wanted.Parties(e.ActingParties), Consuming: e.Consuming,
-		LastDescendantNodeID: e.LastDescendantNodeID,
-		WitnessPartiesRef:    w.wanted.At(witnesses), ACSDelta: e.ACSDelta, ImplementedInterfaces: e.ImplementedInterfaces,
-		Extra: w.exact.Value("extra", e.Extra), Exact: w.exact.Column(),
-	})
-	if witnessed := e.ACSDelta != nil && !*e.ACSDelta; e.Consuming || !witnessed {
-		w.effect(Effect{ContractID: e.ContractID, Synchronizer: w.synchronizer, NodeID: e.NodeID,
-			IsReference: !e.Consuming, WantsLookup: !witnessed})
-	}
-}
-
-func (w *walk) reassign(row Reassignment) {
-	row.RecordTime = Timestamp(w.u.RecordTime)
-	w.reassignments = append(w.reassignments, row)
-}
-
-func (w *walk) topology(e *ledger.TopologyEvent) {
-	if e.PartyID != nil {
-		w.seenBy = w.seenBy.With(w.wanted.List([]string{*e.PartyID}))
-	}
-	w.topologyEvents = append(w.topologyEvents, TopologyEvent{
-		LedgerOffset: int64(w.u.Offset), NodeID: e.NodeID, Kind: string(e.Kind), SynchronizerRef: w.synchronizer,
-		RecordTime: Timestamp(w.u.RecordTime), PartyID: e.PartyID, ParticipantID: e.ParticipantID, Permission: e.Permission,
-		Extra: w.exact.Value("extra", e.Extra), Exact: w.exact.Column(),
-	})
 }
 
 // Timestamp returns a time as a column takes it.

@@ -1,11 +1,31 @@
 package rows
 
 import (
+	"github.com/jackc/pgx/v5/pgtype"
+
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/names"
 )
 
-// An event comes from an update or from an entry of a snapshot: these are the columns that both have.
+// Reassignment is a row of reassignments.
+type Reassignment struct {
+	LedgerOffset          int64              `db:"ledger_offset"`
+	RecordTime            pgtype.Timestamptz `db:"record_time"`
+	ReassignmentCounter   int64              `db:"reassignment_counter"`
+	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
+	NodeID                int32              `db:"node_id"`
+	TemplateRef           *int32             `db:"template_ref"`
+	SynchronizerRef       *int32             `db:"synchronizer_ref"`
+	SourceRef             *int32             `db:"source_ref"`
+	TargetRef             *int32             `db:"target_ref"`
+	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
+	Kind                  string             `db:"kind"`
+	ContractID            string             `db:"contract_id"`
+	ReassignmentID        string             `db:"reassignment_id"`
+	Submitter             *string            `db:"submitter"`
+	Extra                 []byte             `db:"extra"`
+	Exact                 []byte             `db:"exact"`
+}
 
 // The kinds of reassignment, as they stand in the database.
 const (
@@ -13,33 +33,13 @@ const (
 	KindUnassigned = "unassigned"
 )
 
-// createdRow returns what a creation event says, except for where and when it was created.
-func createdRow(refs names.Creation, offset ledger.Offset, c *ledger.CreatedEvent, synchronizer *int32,
-	exact *Exact) Created {
-	exact.Time("createdAt", c.CreatedAt)
-	return Created{
-		LedgerOffset: int64(offset), NodeID: c.NodeID, ContractID: c.ContractID,
-		TemplateRef: refs.Template, SynchronizerRef: synchronizer, CreatedAt: Timestamp(c.CreatedAt), ACSDelta: c.ACSDelta,
-		Payload: exact.Value("payload", c.Argument), ContractKey: exact.Value("contract_key", c.ContractKey),
-		ContractKeyHash: c.ContractKeyHash, SignatoriesRef: refs.Signatories, ObserversRef: refs.Observers,
-		WitnessPartiesRef: refs.Witnesses, StakeholdersRef: refs.Stakeholders, CreatedEventBlob: c.Blob,
-		Extra: exact.Value("extra", c.Extra), Exact: exact.Column(),
-	}
-}
-
-// interfaceViewRow returns what a creation event says of an interface view, by its place in the list.
-func interfaceViewRow(refs names.Creation, offset ledger.Offset, c *ledger.CreatedEvent, i int, synchronizer *int32,
-	exact *Exact) InterfaceView {
-	v := &c.InterfaceViews[i]
-	return InterfaceView{
-		LedgerOffset: int64(offset), NodeID: c.NodeID, Ordinal: int32(i), ContractID: c.ContractID,
-		InterfaceID:     v.InterfaceID,
-		SynchronizerRef: synchronizer, ViewValue: exact.Value("view_value", v.Value),
-		StatusCode: v.StatusCode, StatusMessage: v.StatusMessage,
-		StatusDetails:           exact.Value("status_details", v.StatusDetails),
-		ImplementationPackageID: v.ImplementationPackageID, Extra: exact.Value("extra", v.Extra),
-		Exact: exact.Column(), SeenByRef: refs.SeenBy,
-	}
+// SnapshotReassignment is a row of reassignments that stands for an entry of a snapshot.
+type SnapshotReassignment struct {
+	Reassignment
+	CreatedOffset *int64  `db:"created_offset"`
+	CreatedNodeID *int32  `db:"created_node_id"`
+	WorkflowID    *string `db:"workflow_id"`
+	EntryExtra    []byte  `db:"entry_extra"`
 }
 
 // assignedRow returns what an assignment says, at the place of the creation event inside it. The server states its
@@ -69,4 +69,16 @@ func unassignedRow(r *names.References, offset ledger.Offset, e *ledger.Unassign
 		AssignmentExclusivity: Timestamp(e.AssignmentExclusivity),
 		WitnessPartiesRef:     r.At(witnesses), Extra: exact.Value("extra", e.Extra), Exact: exact.Column(),
 	}, witnesses
+}
+
+func (w *walk) reassign(row Reassignment) {
+	row.RecordTime = Timestamp(w.u.RecordTime)
+	w.reassignments = append(w.reassignments, row)
+}
+
+func (w *walk) unassign(e *ledger.UnassignedEvent) {
+	row, seenBy := unassignedRow(w.wanted, w.u.Offset, e, &w.exact)
+	w.seenBy = w.seenBy.With(seenBy)
+	w.reassign(row)
+	w.effect(Effect{ContractID: e.ContractID, Synchronizer: row.SynchronizerRef, NodeID: e.NodeID})
 }
