@@ -16,7 +16,9 @@ type InterfaceView struct {
 	Extra                   JSON
 }
 
-func (v *InterfaceView) redact() { v.Value, v.StatusMessage, v.StatusDetails, v.Extra = nil, nil, nil, nil }
+func (v *InterfaceView) redact() {
+	v.Value, v.StatusMessage, v.StatusDetails, v.Extra = nil, nil, nil, nil
+}
 
 // interfaceViews reads views, whose order means as little as that of parties.
 func (d *decoder) interfaceViews() []InterfaceView {
