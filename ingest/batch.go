@@ -3,6 +3,9 @@ package ingest
 import "ledgerindexer/ledger"
 
 const (
+	// The budget for pages that are fetched and not committed yet, in bytes of JSON. The tail may hold one page more, and
+	// a larger page is read by itself.
+	bytesInFlight = 24 << 20
 	// A batch is full with this many updates, or this many bytes of JSON: more would add latency, not throughput.
 	batchUpdates = 2_000
 	batchBytes   = bytesInFlight / 4

@@ -24,6 +24,7 @@ const (
 type catchUp struct {
 	*updatesRun
 	load  *loader
+	fetch func(ctx context.Context, further bool) (exhausted bool) // see loader.fetch
 	meter *Meter
 
 	at        ledger.Offset // the watermark
@@ -32,6 +33,7 @@ type catchUp struct {
 	projected time.Time     // when a projection was last begun
 
 	projecting, asking bool
+	whole              bool // the plan has all that there is
 	final              bool // the plan is not extended any more
 }
 
@@ -48,28 +50,16 @@ func newCatchUp(r *updatesRun, meter *Meter, at, end ledger.Offset, ahead []ledg
 	c.load = &loader{
 		pace: &r.pace, source: r.Source, scope: r.Scope, fork: r.fork, plan: newPlan(&r.sizes, at, end, ahead), reached: at,
 	}
+	c.fetch = c.load.fetch
 	for _, stored := range ahead {
 		c.stored = append(c.stored, storedRange{Range: stored})
 	}
 	return c
 }
 
-// run works until the ledger's end is near and everything is projected (nil), something fails, or ctx ends.
-func (c *catchUp) run(ctx context.Context) error {
-	return c.load.run(ctx, func(reading context.Context) {
-		if c.load.fetch(reading, c.load.events-c.shown < unshownEvents) {
-			c.extend(reading)
-		}
-		c.load.write(ctx, c.Sink.WriteAhead, func(b batch) { c.keep(ctx, storedRange{b.span(), b.updates, b.events}) })
-		c.project(ctx)
-	})
-}
-
 // extend asks for the ledger's end when everything is planned, and extends the plan if the end is far away.
 func (c *catchUp) extend(ctx context.Context) {
-	if c.load.feed != nil { // what the files have is all
-		c.final = true
-	}
+	c.final = c.final || c.whole
 	if c.final || c.asking || c.load.unread != nil {
 		return
 	}

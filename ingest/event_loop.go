@@ -5,6 +5,10 @@ import (
 	"time"
 )
 
+// lingerFor is how long an eventLoop waits without a report before it looks again whether something can be started. Batches
+// that do not get full are written this often.
+const lingerFor = 2 * time.Second
+
 // eventLoop is one goroutine that owns the state of some work and decides what to start. Requests and transactions run
 // in goroutines of their own, and send it a report, a function that it calls, when they are done.
 type eventLoop struct {
@@ -12,13 +16,15 @@ type eventLoop struct {
 	failed error // why nothing more is started at all
 	// woken, if not nil, wakes the loop when there may be something to start although nothing has reported.
 	woken <-chan struct{}
+	// wakeAt, if set, is when there is something to start although nothing is under way. next sets it anew.
+	wakeAt time.Time
 
 	reports  chan func()
 	underWay int
 }
 
-// run calls next, which starts what can be started, after each report and every lingerFor, until nothing is under way.
-// It returns when everything that was started has ended. next starts its reads with the context reading, which ends
+// run calls next, which starts what can be started, after each report and every lingerFor, until nothing is under way and
+// no time is set to wake. It returns when everything that was started has ended. next starts its reads with the context reading, which ends
 // when something fails.
 func (l *eventLoop) run(ctx context.Context, next func(reading context.Context)) error {
 	reading, stopReading := context.WithCancel(ctx)
@@ -27,16 +33,28 @@ func (l *eventLoop) run(ctx context.Context, next func(reading context.Context))
 	linger := time.NewTicker(lingerFor) // while one request hangs and nothing else is under way, there is no report
 	defer linger.Stop()
 	for {
+		l.wakeAt = time.Time{}
 		next(reading)
-		if l.underWay == 0 {
+		if l.underWay == 0 && l.wakeAt.IsZero() {
 			break
+		}
+		var ended <-chan struct{} // while something is under way, its report comes soon
+		if l.underWay == 0 {
+			ended = ctx.Done()
+		}
+		wake := time.NewTimer(time.Until(l.wakeAt))
+		if l.wakeAt.IsZero() {
+			wake.Stop()
 		}
 		select {
 		case report := <-l.reports:
 			report()
 		case <-l.woken:
+		case <-ended:
+		case <-wake.C:
 		case <-linger.C:
 		}
+		wake.Stop()
 		if l.failed != nil {
 			stopReading()
 		}

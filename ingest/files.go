@@ -23,7 +23,7 @@ type feed struct {
 	missing []ledger.Range // in order
 	next    func() (ledger.Page, error, bool)
 	stop    func()
-	done    bool
+	done    bool // every page was read
 }
 
 // newFeed returns a feed of ranges. What lies beyond the end of the source is left out.
@@ -61,9 +61,9 @@ func (f *feed) close() {
 	}
 }
 
-// pull reads the feed's next page. It reports whether there are no more.
-func (l *loader) pull(ctx context.Context, further bool) (exhausted bool) {
-	if l.feed.done {
+// load reads the next page for a loader, in place of fetch. It reports whether there are no more.
+func (f *feed) load(ctx context.Context, l *loader, further bool) (exhausted bool) {
+	if f.done {
 		return true
 	}
 	if ctx.Err() != nil || l.unread != nil || l.fetching > 0 || l.room > bytesInFlight || !further {
@@ -71,7 +71,7 @@ func (l *loader) pull(ctx context.Context, further bool) (exhausted bool) {
 	}
 	l.fetching++
 	l.begin(func() func() {
-		page, ok, err := l.feed.read(ctx)
+		page, ok, err := f.read(ctx)
 		return func() {
 			l.fetching--
 			switch {
@@ -79,7 +79,7 @@ func (l *loader) pull(ctx context.Context, further bool) (exhausted bool) {
 			case err != nil:
 				l.giveUp(0, err)
 			case !ok:
-				l.feed.done = true
+				f.done = true
 			default:
 				l.hold(page.Bytes)
 				l.reached = page.To
@@ -145,9 +145,10 @@ func (f *Files) try(ctx context.Context, r *updatesRun) (at ledger.Offset, err e
 	defer meter.Idle()
 	meter.SetEnd(int64(f.Source.End()))
 	c := newCatchUp(r, meter, at, f.Source.End(), ahead)
-	c.load.feed = newFeed(f.Source, c.load.plan.missing)
-	defer c.load.feed.close()
-	c.load.plan.missing = nil
+	files := newFeed(f.Source, c.load.plan.missing)
+	defer files.close()
+	c.load.plan.missing, c.whole = nil, true
+	c.fetch = func(ctx context.Context, further bool) bool { return files.load(ctx, c.load, further) }
 	err = c.run(ctx)
 	return c.at, err
 }

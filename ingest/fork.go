@@ -13,12 +13,6 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// forkSource is what a forkCheck needs of a participant.
-type forkSource interface {
-	UpdateReader
-	Changes() int64
-}
-
 // forkCheck detects a fork: a participant whose updates are not those that are stored, or that were read before. It
 // checks at the beginning, and again while pages are read. All methods but begin are safe for concurrent use.
 type forkCheck struct {
@@ -38,7 +32,7 @@ type forkCheck struct {
 
 // newForkCheck checks what a source serves. past reads what is stored in the scope in which it was read; nil: the
 // source does.
-func newForkCheck(source forkSource, past UpdateReader, stored StoredUpdates, logger *slog.Logger) *forkCheck {
+func newForkCheck(source UpdateSource, past UpdateReader, stored StoredUpdates, logger *slog.Logger) *forkCheck {
 	if past == nil {
 		past = source
 	}

@@ -1,10 +1,8 @@
 package ingest
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -14,29 +12,9 @@ import (
 const (
 	// writers is how many transactions write facts at a time.
 	writers = 2
-	// Batches that do not get full are written this often.
-	lingerFor = 2 * time.Second
 	// leastRoom is the least that is reserved for a page, in bytes: some updates are much larger than others.
 	leastRoom = 1 << 20
-	// A failed request is repeated this many times in a row before the loop's whole try ends.
-	triesInPlace = 3
 )
-
-// pace is what was learned of reading a source. It is kept over retries.
-type pace struct {
-	retry  Retry
-	queued func(bytes int64) // Watch.Queued
-	tracer Tracer            // nil: nothing is traced
-	sizes  sizes
-	limit  limiter
-	rate   rate
-}
-
-// newPace allows maxRequests in flight, or DefaultMaxRequests if that is 0. stream is the name for the log.
-func newPace(maxRequests int, logger *slog.Logger, stream string) pace {
-	return pace{retry: Retry{Logger: logger.With("stream", stream)},
-		limit: newLimiter(cmp.Or(maxRequests, DefaultMaxRequests))}
-}
 
 // loader reads the ranges of a plan and stores them, several windows at a time:
 //
@@ -51,8 +29,6 @@ type loader struct {
 	scope  ledger.Scope
 	fork   *forkCheck
 	plan   *plan
-	// feed, if not nil, is read in place of the source: page after page, without a plan.
-	feed *feed
 	// ordered: pages are written at once, in one transaction after the other.
 	ordered bool
 
@@ -66,11 +42,7 @@ type loader struct {
 	writing  int           // transactions under way
 	wrote    time.Time     // when a transaction was last begun
 
-	pausing  bool
-	spacing  bool      // the pause is for the next request's time
-	until    time.Time // no request before this time
-	tries    int       // requests that failed since one worked
-	answered bool      // a request worked since a batch was stored
+	answered bool // a request worked since a batch was stored
 
 	unreadFrom ledger.Offset // reading stopped from here on (unread says why); what lies below is still read and stored
 }
@@ -96,17 +68,15 @@ func (l *loader) resting() bool { return l.fetching == 0 && l.writing == 0 && le
 // fetch asks for the plan's next windows, as many as the limiter and the memory budget allow. If further is false, only
 // windows below the highest fetched offset are requested. It reports whether the plan is exhausted.
 func (l *loader) fetch(ctx context.Context, further bool) (exhausted bool) {
-	if l.feed != nil {
-		return l.pull(ctx, further)
-	}
-	for ctx.Err() == nil && !l.pausing && l.limit.allows(l.fetching) {
+	for ctx.Err() == nil && l.limit.allows(l.fetching) {
+		if l.wakeAt = l.pausesUntil(); !l.wakeAt.IsZero() {
+			return false
+		}
 		window, ok := l.plan.next(l.limit.most)
 		if !ok {
 			return true
 		}
-		if time.Now().Before(l.rate.next) {
-			l.until, l.spacing = l.rate.next, true
-			l.pause(ctx)
+		if l.wakeAt = l.rate.spacesUntil(); !l.wakeAt.IsZero() {
 			return false
 		}
 		room := l.roomFor(window)
@@ -131,6 +101,7 @@ func (l *loader) fetch(ctx context.Context, further bool) (exhausted bool) {
 					l.notRead(ctx, window, room, trail, err)
 					return
 				}
+				l.requestWorked()
 				if float64(len(page.Updates)) >= l.sizes.aim()/2 { // smaller pages take less time, which says nothing about load
 					l.limit.answered(took, busy)
 				}
@@ -181,8 +152,7 @@ func (l *loader) readChecked(ctx context.Context, read func() (*ledger.Page, err
 
 // arrived records a page. The rest of its window goes back to the plan.
 func (l *loader) arrived(window ledger.Range, room int64, page *ledger.Page, trail Trail) {
-	l.tries, l.answered = 0, true
-	l.rate.worked()
+	l.answered = true
 	if room >= l.least { // a page with less room says nothing about the window that needed more
 		l.least = max(leastRoom, l.least/2)
 	}
@@ -236,47 +206,11 @@ func (l *loader) giveUp(from ledger.Offset, err error) {
 	l.plan.cut(from)
 }
 
-// pauseAfter pauses after a request failed that may be repeated. Requests that were in flight with it may fail too:
-// they count as the same failure, but may ask for a longer pause.
+// pauseAfter pauses after a request failed that may be repeated, or gives up.
 func (l *loader) pauseAfter(ctx context.Context, err error) {
-	if refusedTooOften(err) {
-		l.rate.tooOften(time.Now())
-	}
-	if l.pausing && !l.spacing {
-		l.until = later(l.until, time.Now().Add(asksFor(err)))
-		return
-	}
-	l.limit.failed()
-	if l.tries++; l.tries > triesInPlace {
+	if l.requestFailed(ctx, err) {
 		l.giveUp(0, err)
-		return
 	}
-	l.until = later(l.until, time.Now().Add(l.retry.Pause(ctx, err)))
-	if l.spacing {
-		l.spacing = false // the pause under way becomes this one
-		return
-	}
-	l.pause(ctx)
-}
-
-// refusedTooOften reports whether a server refused a request because too many came.
-func refusedTooOften(err error) bool {
-	var refusal interface{ TooOften() bool }
-	return errors.As(err, &refusal) && refusal.TooOften()
-}
-
-func (l *loader) pause(ctx context.Context) {
-	l.pausing = true
-	wait := time.Until(l.until)
-	l.begin(func() func() {
-		Sleep(ctx, wait)
-		return func() {
-			l.pausing, l.spacing = false, false
-			if ctx.Err() == nil && time.Now().Before(l.until) {
-				l.pause(ctx)
-			}
-		}
-	})
 }
 
 // write starts transactions for batches of adjacent pages, in the plan's order. stored is called with a batch when it

@@ -38,12 +38,6 @@ type LookupSource interface {
 	ContractByID(ctx context.Context, contractID string, queryingParties []string) (ledger.Contract, ledger.JSON, error)
 }
 
-// UnusableError is the error for an answer that says nothing about the requested contract.
-type UnusableError struct{ Err error }
-
-func (e *UnusableError) Error() string { return e.Err.Error() }
-func (e *UnusableError) Unwrap() error { return e.Err }
-
 // LookupSink knows which contracts to look up, and stores the outcomes.
 type LookupSink interface {
 	TaskSink
@@ -104,13 +98,6 @@ func (q *lookupQueue) follow(ctx context.Context, worked func()) error {
 		}
 	}
 	return nil
-}
-
-// unusable reports whether an error concerns a single contract, and not the source as a whole.
-func unusable(err error) bool {
-	var undecodable *ledger.DecodeError
-	var useless *UnusableError
-	return errors.As(err, &undecodable) || errors.As(err, &useless)
 }
 
 type lookupQueue struct {

@@ -11,10 +11,6 @@ import (
 )
 
 const (
-	// How long the server holds a long poll on a quiet ledger. Well below its request timeout of 20 s.
-	tailIdle = 10 * time.Second
-	// The most updates that one open-ended read asks for.
-	fullPoll = 200
 	// While polls come back full, the ledger's end is asked for this often.
 	lookEvery = 5 * time.Second
 	// A poll that takes longer is looked at: the ledger's end is asked for beside it, this often. A poll on a quiet ledger
@@ -43,6 +39,9 @@ type reader struct {
 	rhythm rhythm
 	idle   idlePace
 }
+
+// errFarBehind ends the tail when catching up is faster.
+var errFarBehind = errors.New("the ledger's end is far ahead")
 
 // next reads one page; it may be empty.
 func (r *reader) next(ctx context.Context) (fetched, error) {

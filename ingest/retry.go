@@ -20,6 +20,8 @@ const (
 	longestAsked = 10 * time.Minute
 	// Where no connection can be made, it is tried at least this often.
 	connectEvery = 2 * time.Second
+	// Where a single request is repeated, that is done this many times in a row before the whole try ends.
+	triesInPlace = 3
 )
 
 // Retry tries a function again after a failure. The zero value retries without limit whatever is not Lasting, and logs
@@ -195,3 +197,27 @@ func Lasting(err error) bool {
 
 // lastingOrNotOffered is Lasting for work that can't do without an operation that the server may lack.
 func lastingOrNotOffered(err error) bool { return Lasting(err) || errors.Is(err, ledger.ErrNotOffered) }
+
+// errReached ends the loop when UntilCurrent is reached.
+var errReached = errors.New("reached what was current")
+
+// notReached returns nil for errReached, and any other error unchanged.
+func notReached(err error) error {
+	if errors.Is(err, errReached) {
+		return nil
+	}
+	return err
+}
+
+// loopResult returns what a stream's loop returns for the error of its last try: nil if ctx has ended, and then the
+// error is only logged.
+func loopResult(ctx context.Context, logger *slog.Logger, stream string, err error) error {
+	if ctx.Err() == nil || err == nil {
+		return err
+	}
+	if !errors.Is(err, context.Canceled) {
+		logger.WarnContext(ctx, "stopping at what failed; it is read again when the stream starts again", "stream", stream,
+			"error", err)
+	}
+	return nil
+}

@@ -6,6 +6,11 @@ import (
 )
 
 const (
+	// How long the server holds a long poll on a quiet ledger. Well below its request timeout of 20 s.
+	tailIdle = 10 * time.Second
+	// The most updates that one open-ended read asks for.
+	fullPoll = 200
+
 	// On a busy ledger a poll waits for as many updates as come in this time.
 	gatherFor = 25 * time.Millisecond
 	// A poll to a distant server, whose every answer takes long, waits for as many updates as come in this many times the

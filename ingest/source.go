@@ -4,8 +4,32 @@ import (
 	"context"
 	"time"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 )
+
+// UpdateReader is what detecting a fork needs of a participant.
+type UpdateReader interface {
+	LedgerEnd(ctx context.Context) (ledger.Offset, error)
+	// ReadUpdates reads on after an offset, as far as one request brings, at most up to `to`, which is not beyond the
+	// ledger's end.
+	ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error)
+	// UpdateOfScope reads an update by its id, as the stream shows it, and returns it with the answer as the server sent
+	// it. The error is ledger.ErrNotFound if the server does not show it, and ledger.ErrNotOffered if it can't look
+	// updates up.
+	UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error)
+}
+
+// StoredUpdates is what detecting a fork needs of a database.
+type StoredUpdates interface {
+	// OfNetwork reports whether the database, or pair of schemas, holds the updates of a network, not a participant's.
+	OfNetwork() bool
+	// LastUpdate returns the last stored update at or below an offset, projected or not. at is 0 if there is none. The id
+	// is empty if the update had none that could be read.
+	LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error)
+	// Compare compares what is stored of a page's range with the page. An error of found ends it and is returned.
+	Compare(ctx context.Context, page ledger.Page, found func(findings.Difference) error) error
+}
 
 // UpdateSource is what the updates loop needs of a participant.
 type UpdateSource interface {

@@ -39,15 +39,6 @@ func newTail(r *updatesRun, meter *Meter, at ledger.Offset) *tail {
 	}
 }
 
-// run works until something fails; errFarBehind is such an error. Pages that were read before a failed read are
-// committed.
-func (t *tail) run(ctx context.Context) error {
-	return t.load.run(ctx, func(reading context.Context) {
-		t.read(reading)
-		t.load.write(ctx, t.Sink.Append, func(b batch) { t.written(ctx, b) })
-	})
-}
-
 // read begins to read the next page, unless one is being read or too much waits to be written.
 func (t *tail) read(ctx context.Context) {
 	l := t.load

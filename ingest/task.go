@@ -201,6 +201,19 @@ func (t *task) failed(ctx context.Context, err error, again time.Duration) {
 	t.Note(ctx, reason)
 }
 
+// UnusableError is the error for an answer that says nothing about the requested contract.
+type UnusableError struct{ Err error }
+
+func (e *UnusableError) Error() string { return e.Err.Error() }
+func (e *UnusableError) Unwrap() error { return e.Err }
+
+// unusable reports whether an error concerns a single contract, and not the source as a whole.
+func unusable(err error) bool {
+	var undecodable *ledger.DecodeError
+	var useless *UnusableError
+	return errors.As(err, &undecodable) || errors.As(err, &useless)
+}
+
 // Reason returns an error as a text that the database can hold, with its cure if it has one.
 func Reason(err error) string {
 	text := err.Error()

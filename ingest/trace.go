@@ -27,18 +27,3 @@ type Work struct {
 	Updates int          // that were read and written
 	Attempt int          // from 1: one more than what has failed since something worked
 }
-
-// startTrail is Tracer.Follow; without a tracer the trail is nil.
-func (p *pace) startTrail(ctx context.Context) (context.Context, Trail) {
-	if p.tracer == nil {
-		return ctx, nil
-	}
-	return p.tracer.Follow(ctx)
-}
-
-func (p *pace) endTrail(trail Trail, work Work, err error, before ...Trail) {
-	if trail != nil {
-		work.Attempt = p.retry.tries + 1
-		trail.End(work, err, before...)
-	}
-}

@@ -2,21 +2,11 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
 	"ledgerindexer/ledger"
-)
-
-const (
-	// The budget for pages that are fetched and not committed yet, in bytes of JSON. The tail may hold one page more, and
-	// a larger page is read by itself.
-	bytesInFlight = 24 << 20
-
-	// DefaultMaxRequests is the default limit on the requests in flight.
-	DefaultMaxRequests = 8
 )
 
 // Updates is the loop that reads the update stream from the watermark on and writes it: near the ledger's end one page
@@ -57,47 +47,12 @@ type Watch struct {
 	Progress  func(ledger.Progress)               // during long work; see NewMeter
 }
 
-// Run works until ctx ends (nil; transactions under way are finished), UntilCurrent is reached (nil), or an error is
-// Lasting.
-func (u *Updates) Run(ctx context.Context) error {
-	r := updatesRun{
-		Updates: u, target: targetOffset{wanted: u.UntilCurrent}, pace: newPace(u.MaxRequests, u.Logger, "updates"),
-		fork: newForkCheck(u.Source, u.Past, u.Sink, u.Logger),
-	}
-	r.retry.Failed, r.retry.Recovered, r.queued, r.tracer = u.Watch.Retrying, u.Watch.Recovered, u.Watch.Queued, u.Tracer
-	return loopResult(ctx, u.Logger, "updates", r.retry.Do(ctx, r.follow))
-}
-
-// loopResult returns what a stream's loop returns for the error of its last try: nil if ctx has ended, and then the
-// error is only logged.
-func loopResult(ctx context.Context, logger *slog.Logger, stream string, err error) error {
-	if ctx.Err() == nil || err == nil {
-		return err
-	}
-	if !errors.Is(err, context.Canceled) {
-		logger.WarnContext(ctx, "stopping at what failed; it is read again when the stream starts again", "stream", stream,
-			"error", err)
-	}
-	return nil
-}
-
 // updatesRun is the state that is kept over retries.
 type updatesRun struct {
 	*Updates
 	pace
 	fork   *forkCheck
 	target targetOffset
-}
-
-// errReached ends the loop when UntilCurrent is reached.
-var errReached = errors.New("reached what was current")
-
-// notReached returns nil for errReached, and any other error unchanged.
-func notReached(err error) error {
-	if errors.Is(err, errReached) {
-		return nil
-	}
-	return err
 }
 
 // targetOffset is what UntilCurrent waits for: the first known ledger end. It is kept over retries.
@@ -131,49 +86,6 @@ func (t *targetOffset) reached(at ledger.Offset, current bool) bool {
 	return current
 }
 
-// errFarBehind ends the tail when catching up is faster.
-var errFarBehind = errors.New("the ledger's end is far ahead")
-
-// follow reads and writes from the watermark on, until something fails. It catches up if the tail is far behind, or if
-// an earlier catch-up left ranges that are stored and not projected; else it is the tail.
-func (r *updatesRun) follow(ctx context.Context) error {
-	if r.Check != nil {
-		if err := r.Check(ctx); err != nil {
-			return err
-		}
-	}
-	at, err := r.resume(ctx)
-	if err != nil {
-		return err
-	}
-	ahead, err := r.Sink.StoredAhead(ctx)
-	if err != nil {
-		return err
-	}
-	if err := r.fork.begin(ctx, at, ahead); err != nil {
-		return err
-	}
-	if r.Watch.Resumed != nil {
-		r.Watch.Resumed(at)
-	}
-	meter := NewMeter(r.Logger, ledger.Progress{Stream: "updates", Unit: "updates", Start: int64(at)}, r.Watch.Progress)
-	defer meter.Idle()
-	for end := at; ; {
-		if len(ahead) > 0 || end > at {
-			c := newCatchUp(r, meter, at, end, ahead)
-			if err := c.run(ctx); err != nil {
-				return notReached(err)
-			}
-			at, ahead = c.at, nil
-		}
-		t := newTail(r, meter, at)
-		if err := t.run(ctx); !errors.Is(err, errFarBehind) {
-			return notReached(err)
-		}
-		at, end = t.at, t.reader.end
-	}
-}
-
 // learnEnd passes on the ledger's end.
 func (r *updatesRun) learnEnd(end ledger.Offset, meter *Meter) {
 	r.target.learn(end)
@@ -181,4 +93,39 @@ func (r *updatesRun) learnEnd(end ledger.Offset, meter *Meter) {
 	if r.Watch.LedgerEnd != nil {
 		r.Watch.LedgerEnd(end)
 	}
+}
+
+// resume returns the watermark. In a new database it sets the watermark to Start first.
+func (u *Updates) resume(ctx context.Context) (ledger.Offset, error) {
+	at, started, err := u.Sink.Watermark(ctx)
+	if err != nil || started {
+		return at, err
+	}
+	at, err = u.firstOffset(ctx)
+	if err != nil {
+		return 0, err
+	}
+	// At the beginning of the ledger nothing is active, so the active set is known from there on.
+	if err := u.Sink.Start(ctx, u.ParticipantID, u.Scope, at, at == 0); err != nil {
+		return 0, err
+	}
+	if at > 0 {
+		u.Logger.WarnContext(ctx, "started in the middle of the ledger without a snapshot: contracts created before are "+
+			"missing from the active set",
+			"offset", int64(at))
+	}
+	return at, nil
+}
+
+func (u *Updates) firstOffset(ctx context.Context) (ledger.Offset, error) {
+	wanted := &u.Start.offset
+	if u.Start.latest {
+		wanted = nil
+	}
+	return chooseOffset(ctx, u.Source, wanted, cures{
+		noEnd: "give the offset to start at with --start",
+		above: "give --start an offset up to the ledger's end",
+		pruned: "seed the database with `backfill`, then start the indexer again; or give --start an offset from the " +
+			"pruned one on, which leaves the active set unknown",
+	})
 }

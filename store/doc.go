@@ -18,7 +18,7 @@
 // Each room in internal has one subject, and the linter keeps it from using what is above it: tables (which tables
 // there are), pgcopy (encoding for COPY), pg (codes of errors, ends of transactions), session (connections, refusals),
 // partitions (attaching and cutting them), names (numbers of names), redacted (what was redacted, and taking it out),
-// leadership (the term of a role), held (what the database says that it holds), moved (the updates that records follow
+// leadership (the term of a role), bounds (what the database says that it holds), amulets (the updates that records follow
 // from), rows (pure functions from what was read to rows), active (what updates do to the active set), writing (what
 // writers and repairs write alike), storetest (what the tests share).
 //
