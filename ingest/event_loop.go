@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// lingerFor is how long an eventLoop waits without a report before it looks again whether something can be started. Batches
-// that do not get full are written this often.
+// lingerFor is how long an eventLoop waits without a report before it looks again whether something can be started.
+// Batches that do not get full are written this often.
 const lingerFor = 2 * time.Second
 
 // eventLoop is one goroutine that owns the state of some work and decides what to start. Requests and transactions run
@@ -23,9 +23,9 @@ type eventLoop struct {
 	underWay int
 }
 
-// run calls next, which starts what can be started, after each report and every lingerFor, until nothing is under way and
-// no time is set to wake. It returns when everything that was started has ended. next starts its reads with the context reading, which ends
-// when something fails.
+// run calls next, which starts what can be started, after each report and every lingerFor, until nothing is under way
+// and no time is set to wake. It returns when everything that was started has ended. next starts its reads with the
+// context reading, which ends when something fails.
 func (l *eventLoop) run(ctx context.Context, next func(reading context.Context)) error {
 	reading, stopReading := context.WithCancel(ctx)
 	defer stopReading()

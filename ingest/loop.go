@@ -61,8 +61,8 @@ func (r *updatesRun) follow(ctx context.Context) error {
 	}
 }
 
-// run catches up: until the ledger's end is near and everything is projected (nil), something fails, or ctx ends. It reads
-// several ranges at a time, in any order, and writes them above the watermark, which follows in large steps.
+// run catches up: until the ledger's end is near and everything is projected (nil), something fails, or ctx ends. It
+// reads several ranges at a time, in any order, and writes them above the watermark, which follows in large steps.
 func (c *catchUp) run(ctx context.Context) error {
 	return c.load.run(ctx, func(reading context.Context) {
 		// Read: the windows of the plan, and when all are asked for, how far the ledger has come meanwhile.

@@ -18,9 +18,9 @@
 // Each room in internal has one subject, and the linter keeps it from using what is above it: tables (which tables
 // there are), pgcopy (encoding for COPY), pg (codes of errors, ends of transactions), session (connections, refusals),
 // partitions (attaching and cutting them), names (numbers of names), redacted (what was redacted, and taking it out),
-// leadership (the term of a role), bounds (what the database says that it holds), amulets (the updates that records follow
-// from), rows (pure functions from what was read to rows), active (what updates do to the active set), writing (what
-// writers and repairs write alike), storetest (what the tests share).
+// leadership (the term of a role), bounds (what the database says that it holds), amulets (the updates that records
+// follow from), rows (pure functions from what was read to rows), active (what updates do to the active set), writing
+// (what writers and repairs write alike), storetest (what the tests share).
 //
 // It knows no HTTP and nothing of package ingest, which declares the interfaces that the writers satisfy.
 package store
