@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -20,18 +19,6 @@ type Backfill struct {
 	config.Snapshot
 	config.Pace
 	config.Profile
-	// Show, if set, is called with the progress, about four times a second.
-	Show func(ledger.Progress) `kong:"-"`
-}
-
-// NetworkBackfill is the configuration of the snapshot backfill of a network.
-type NetworkBackfill struct {
-	config.Database
-	config.Scan
-	config.Snapshot
-	config.Files
-	config.Profile
-	ActiveOnly bool `env:"-" help:"From --files, store the contracts that are active at the newest snapshot in them, or the newest up to --at-offset, and no updates."`
 	// Show, if set, is called with the progress, about four times a second.
 	Show func(ledger.Progress) `kong:"-"`
 }
@@ -150,29 +137,4 @@ func awaitBoth(ctx context.Context, db *store.Store, from seeder, logger *slog.L
 		return err
 	})
 	return known, err
-}
-
-// await tries until fn succeeds (nil), its error is Lasting, or ctx ends.
-func await(ctx context.Context, logger *slog.Logger, state string, fn func(context.Context) error) error {
-	return cmp.Or(retryUntilDone(ctx, logger, state, fn, func(error) {}), ctx.Err())
-}
-
-// checkSameLedger asks a source for its identity, and checks that the database holds the same ledger in the same scope.
-func checkSameLedger(ctx context.Context, db *store.Store, from seeder) (identity, error) {
-	return checkSameLedgerBy(ctx, db, from, db.CheckIdentity)
-}
-
-// checkSameLedgerBy is checkSameLedger with another check of the database.
-func checkSameLedgerBy(
-	ctx context.Context, db *store.Store, from seeder, check func(ctx context.Context, participantID string,
-		scope ledger.Scope) error,
-) (identity, error) {
-	known, err := from.identify(ctx)
-	if err != nil {
-		return known, err
-	}
-	if err := check(ctx, known.id, known.scope); err != nil {
-		return known, from.refusal(err, db.Address())
-	}
-	return known, nil
 }

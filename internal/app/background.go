@@ -2,20 +2,14 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
 
 	"ledgerindexer/ingest"
-	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/ledger"
-	"ledgerindexer/participant"
 	"ledgerindexer/store"
-	"ledgerindexer/store/audit"
-	"ledgerindexer/verify"
 )
 
 // background is the tasks that run beside the updates while this process leads them. They never end or delay the
@@ -90,37 +84,6 @@ func (b *background) end(ctx context.Context, x *indexer) {
 	x.metrics.TasksEnded(b.tasks...)
 }
 
-// startTasks implements origin: it starts the tasks that are configured; they end with ctx.
-func (u *participantUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter,
-	past verify.UpdateSource) *background {
-	b := newBackground()
-	if u.cfg.LookupRate > 0 {
-		u.startLookups(ctx, b, leader, ingest.Lookups{Source: contracts{u.Client}, Parties: u.scope.Parties,
-			Rate: u.rates.lookups})
-	}
-	if u.cfg.PackagesInterval > 0 {
-		packages := ingest.Packages{
-			Read: u.vettedPackages, Sink: leader, Every: u.cfg.PackagesInterval, Logger: u.logger,
-			Watch: u.watchTask(ingest.TaskPackages), Saved: u.metrics.PackagesRead, Finish: b.current,
-		}
-		vetted := make(chan struct{}) // closed when no more are vetted, whose types are read
-		b.start(ingest.TaskPackages, func() error {
-			defer close(vetted)
-			return packages.Run(ctx)
-		})
-		b.start(ingest.TaskTypes, func() error { return u.readTypes(ctx, leader, b.named, vetted) })
-	}
-	hosting := ingest.Hosting{
-		Hosted: u.hostedParties, Sink: leader, Named: u.scope.Parties, Wake: b.held, Logger: u.logger,
-		Watch:  u.watchTask(ingest.TaskHosting),
-		Finish: b.current,
-	}
-	b.start(ingest.TaskHosting, func() error { return hosting.Run(ctx) })
-	u.startPruning(ctx, b, leader)
-	u.startSealing(ctx, b, leader, past)
-	return b
-}
-
 // startLookups starts a task that looks up contracts. It sets the members of the task that are the same for all
 // sources.
 func (x *indexer) startLookups(ctx context.Context, b *background, leader *store.UpdatesWriter, task ingest.Lookups) {
@@ -128,19 +91,6 @@ func (x *indexer) startLookups(ctx context.Context, b *background, leader *store
 	task.Finish = b.current
 	task.Saved = func(status ledger.LookupStatus) { x.metrics.LookedUp(string(status)) }
 	b.start(ingest.TaskLookups, func() error { return task.Run(ctx) })
-}
-
-// startSealing starts to compare the stored updates with their source again, if that is configured.
-func (x *indexer) startSealing(ctx context.Context, b *background, leader *store.UpdatesWriter,
-	from verify.UpdateSource) {
-	if x.cfg.VerifyRate == 0 {
-		return
-	}
-	b.start(ingest.TaskVerification, func() error {
-		return x.seal(ctx, ingest.TaskVerification, leader.Leader, b.current, func(s *verify.Seals) {
-			s.AddUpdates(from, audit.New(x.store), audit.NewSealer(x.store, leader.Leader))
-		})
-	})
 }
 
 // wake signals that a batch was committed. It does not block.
@@ -151,49 +101,4 @@ func (b *background) wake() {
 		default:
 		}
 	}
-}
-
-// contracts implements ingest.LookupSource with a participant.
-type contracts struct{ client *participant.Client }
-
-// ContractByID returns an *ingest.UnusableError for an answer that is wrong about this contract only, and not because
-// the participant, or a proxy before it, fails.
-func (c contracts) ContractByID(ctx context.Context, id string,
-	queryingParties []string) (ledger.Contract, ledger.JSON, error) {
-	contract, body, err := c.client.ContractByID(ctx, id, queryingParties)
-	var answer *participant.Error
-	aboutIt := errors.As(err, &answer) && answer.Operation == "contract-by-id" && !errors.Is(err, jsonhttp.ErrCutOff) &&
-		(!errors.Is(err, jsonhttp.ErrNotJSON) || ingest.Lasting(err))
-	if aboutIt && (answer.Status == http.StatusOK || answer.Status == http.StatusBadRequest) {
-		err = &ingest.UnusableError{Err: err}
-	}
-	return contract, body, err
-}
-
-func (x *indexer) report(task string, leader *store.Leader) ingest.TaskReport {
-	return ingest.TaskReport{Name: task, Sink: leader, Logger: x.logger, Watch: x.watchTask(task)}
-}
-
-func (x *indexer) watchTask(name string) ingest.TaskWatch {
-	return ingest.TaskWatch{
-		Retrying: func() { x.metrics.TaskRetrying(name) },
-		Failing:  func(failing bool) { x.metrics.TaskFailing(name, failing) },
-	}
-}
-
-// vettedPackages reads what the participant itself has vetted. It lists the packages of other participants too.
-func (u *participantUpdates) vettedPackages(ctx context.Context) ([]ledger.VettedPackages, error) {
-	id := u.server.Load().ParticipantID
-	if id == "" {
-		// A server that has no such list returns ledger.ErrNotOffered, which comes before the cure below.
-		if _, err := u.Client.ListVettedPackages(ctx, participant.VettingFilter{}); err != nil {
-			return nil, err
-		}
-		return nil, &ledger.Problem{
-			What: "the participant does not report its id, so its own vetted packages can't be distinguished from those of " +
-				"others",
-			Do: "use a participant and a user that may ask for it, or end the tries with --packages-interval=0",
-		}
-	}
-	return u.Client.ListVettedPackages(ctx, participant.VettingFilter{ParticipantIDs: []string{id}})
 }

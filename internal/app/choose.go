@@ -25,8 +25,8 @@ type choice struct {
 
 // choose adds a choice between the streams of the transaction history and those of the network. closeAll closes the
 // clients that it uses.
-func (x *indexer) choose(ofHistory, ofNetwork []*stream) (closeAll func(), err error) {
-	c := &choice{indexer: x, ofHistory: ofHistory, ofNetwork: ofNetwork}
+func (x *indexer) choose(ofHistory, ofNetwork []*stream) (c *choice, closeAll func(), err error) {
+	c = &choice{indexer: x, ofHistory: ofHistory, ofNetwork: ofNetwork}
 	c.stream = &stream{indexer: ofNetwork[0].indexer, role: store.RoleUpdates, title: "scan", source: scanService}
 	closeAll = func() {
 		for _, service := range c.services {
@@ -36,13 +36,12 @@ func (x *indexer) choose(ofHistory, ofNetwork []*stream) (closeAll func(), err e
 	for _, url := range x.cfg.ScanURL {
 		service, err := newScanClient(url, x.cfg.ScanAccess, x.logger, observed(x.metrics))
 		if err != nil {
-			return closeAll, err
+			return nil, closeAll, err
 		}
 		c.services = append(c.services, service)
 	}
-	x.choice = c
 	x.streams = append(x.streams, c.stream)
-	return closeAll, nil
+	return c, closeAll, nil
 }
 
 // run waits until the choice is made, puts the chosen streams in the place of its own, and returns them; none: ctx has

@@ -15,6 +15,18 @@ import (
 	"ledgerindexer/store/audit"
 )
 
+// NetworkBackfill is the configuration of the snapshot backfill of a network.
+type NetworkBackfill struct {
+	config.Database
+	config.Scan
+	config.Snapshot
+	config.Files
+	config.Profile
+	ActiveOnly bool `env:"-" help:"From --files, store the contracts that are active at the newest snapshot in them, or the newest up to --at-offset, and no updates."`
+	// Show, if set, is called with the progress, about four times a second.
+	Show func(ledger.Progress) `kong:"-"`
+}
+
 // Loaded is what reading bulk files did.
 type Loaded struct {
 	Updates   int64         // stored by this run
@@ -92,7 +104,7 @@ func (l *filesLoad) check(ctx context.Context) error {
 
 func (l *filesLoad) term(ctx context.Context, leader *store.UpdatesWriter, report func(ledger.Progress)) (err error) {
 	loop := ingest.Files{
-		Source: l.files, Sink: updatesSink{leader, audit.New(l.db), &hosting{}}, Scope: l.of.scope, ParticipantID: l.of.id,
+		Source: l.files, Sink: updatesSink{leader, audit.New(l.db)}, Scope: l.of.scope, ParticipantID: l.of.id,
 		Logger: l.logger,
 		Check: func(ctx context.Context) error {
 			if err := l.check(ctx); err != nil {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,61 +15,6 @@ import (
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 )
-
-// What is logged of a party that the scope names: on each synchronizer once, and only of this participant. Every event
-// is counted. Where no party is named, nothing has to be done, and nothing is logged.
-func TestHostingChangesAreNoticed(t *testing.T) {
-	t.Parallel()
-	const (
-		gone = "the participant does not host a party on a synchronizer any more: no updates of it come from there, and its contracts there stay as " +
-			"they were last seen; where it is hosted on no other, take it out of --parties (--change-scope), or read it from a participant that hosts it"
-		came = "a party is onboarded to the participant; `indexer verify` names contracts that it brings along, if no update shows them"
-	)
-	event := func(kind ledger.TopologyEventKind, party, participant string) ledger.TopologyEvent {
-		return ledger.TopologyEvent{Kind: kind, PartyID: &party, ParticipantID: &participant}
-	}
-	pages := []ledger.Page{{To: 3, Updates: []ledger.Update{{Offset: 1, SynchronizerID: new("s1"), Topology: []ledger.TopologyEvent{
-		event(ledger.TopologyAdded, "a", "here"), event(ledger.TopologyOnboarding, "b", "here"), event(ledger.TopologyOnboarding, "b", "elsewhere"),
-		{Kind: ledger.TopologyUnknown},
-	}}, {Offset: 2, SynchronizerID: new("s1"), Topology: []ledger.TopologyEvent{
-		event(ledger.TopologyRevoked, "a", "here"), event(ledger.TopologyRevoked, "c", "here"), event(ledger.TopologyRevoked, "b", "elsewhere"),
-	}}, {Offset: 3, SynchronizerID: new("s2"), Topology: []ledger.TopologyEvent{event(ledger.TopologyRevoked, "a", "here")}}}}}
-	for name, c := range map[string]struct {
-		parties []string
-		lines   int
-	}{"named": {[]string{"a", "b"}, 3}, "any": {nil, 0}} {
-		var log journal
-		counted := map[string]int{}
-		h := hosting{participant: "here", logger: log.logger(), count: func(kind string) { counted[kind]++ }}
-		scope := ledger.Scope{Parties: c.parties}
-		h.note(t.Context(), scope, pages)
-		h.note(t.Context(), scope, pages)
-		require.Equal(t, map[string]int{"added": 2, "onboarding": 2, "revoked": 6}, counted, name)
-		require.Equal(t, c.lines, strings.Count(log.all(), "\n"), log.all())
-		if c.lines == 0 {
-			continue
-		}
-		require.Equal(t, []any{"a", "s1", "a", "s2"}, func() (list []any) {
-			for _, line := range log.lines(t, gone) {
-				list = append(list, line["party"], line["synchronizer"])
-			}
-			return list
-		}())
-		require.Equal(t, "b", log.lines(t, came)[0]["party"])
-	}
-
-	var log journal
-	h := hosting{participant: "here", logger: log.logger(), count: func(string) {}}
-	var many ledger.Update
-	var scope ledger.Scope
-	for i := range 3 * mostHostingLines {
-		scope.Parties = append(scope.Parties, fmt.Sprint(i))
-		many.Topology = append(many.Topology, event(ledger.TopologyRevoked, fmt.Sprint(i), "here"))
-	}
-	h.note(t.Context(), scope, []ledger.Page{{Updates: []ledger.Update{many}}})
-	require.Len(t, log.lines(t, gone), mostHostingLines)
-	require.Len(t, log.lines(t, "further parties were onboarded, or are not hosted any more; hosting_changes_total counts them, and ledger.topology_events has them"), 1)
-}
 
 // The status names the last parties of the scope that came and went, on which synchronizer, and says what to do.
 func TestTheStatusNamesPartiesThatComeAndGo(t *testing.T) {

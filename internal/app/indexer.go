@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
-	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,50 +14,8 @@ import (
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/features/admin"
 	"ledgerindexer/internal/features/statuspage"
-	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
-
-// Indexer is the configuration of the daemon.
-type Indexer struct {
-	config.Database
-	config.Sources
-	config.Scope
-	config.Run
-	config.Pace
-	config.Profile
-	config.Traces
-	// Changes, if set, calls apply with a configuration that has changed since the start, until ctx ends. apply returns
-	// the names of the settings that are in force from then on; the others need a restart.
-	Changes func(ctx context.Context, apply func(now Indexer) (applied []string)) `kong:"-"`
-	// Show, if set, is called with the progress of long work, about four times a second.
-	Show func(ledger.Progress) `kong:"-"`
-
-	lookAgain   time.Duration // replaces lookAgainAfter in tests; 0: lookAgainAfter
-	flushTraces time.Duration // replaces how long the end waits for a collector, in tests; 0: that
-	sealWindow  int64         // replaces how many updates or records a full window of seals has, in tests; 0: that
-}
-
-// indexer is the part of a running daemon that writes one pair of schemas. The streams of the pair share it.
-type indexer struct {
-	*daemon
-	cfg     Indexer
-	logger  *slog.Logger
-	schemas store.Schemas
-	store   *store.Store
-	metrics *admin.Metrics
-	tracer  *tracing.Tracer // nil: nothing is traced
-}
-
-type daemon struct {
-	health *admin.Health
-	rates  rates
-	choice *choice // finds out what is read of the Scan service; nil: the flags say it
-
-	mu       sync.Mutex
-	streams  []*stream
-	failures map[*stream]error // of the streams that can't continue
-}
 
 // RunIndexer is the daemon. It reads the configured streams concurrently: the updates of a participant, the transaction
 // history, the updates of a network.
@@ -97,7 +52,7 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 		return err
 	}
 	defer func() { waitOrAbandon(x.store.Close) }()
-	checks, closeSources, err := x.addStreams()
+	checks, choice, closeSources, err := x.addStreams()
 	defer closeSources()
 	if err != nil {
 		return err
@@ -118,20 +73,21 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 			return nil
 		})
 	}
-	if err := x.serve(ctx, group, x.newPage(build, journal)); err != nil {
+	if err := x.serve(ctx, group, x.newPage(build, journal, choice)); err != nil {
 		stop()
 		_ = group.Wait() // what listens already ends
 		return err
 	}
 	group.Go(func() error {
 		defer stop() // ends the listener
-		return x.run(ctx)
+		return x.run(ctx, choice)
 	})
 	return group.Wait()
 }
 
-// addStreams adds the streams that are to be read, and returns what health is to check, and what closes their sources.
-func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error) {
+// addStreams adds the streams that are to be read, and returns what health is to check, who finds out what is read of
+// the Scan service (nil: the flags say it), and what closes their sources.
+func (x *indexer) addStreams() (checks []admin.Check, c *choice, closeAll func(), err error) {
 	var closes []func()
 	closeAll = func() {
 		for _, closeOne := range closes {
@@ -148,13 +104,13 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 		read = config.ScanUpdates
 	}
 	if own && (x.cfg.LedgerURL != "" || read.Transactions()) {
-		return nil, closeAll, &config.UsageError{Err: fmt.Errorf("schema %s is for the updates of a network: name another "+
-			"pair of schemas for what else is read", config.NetworkSchemas.Tables)}
+		return nil, nil, closeAll, &config.UsageError{Err: fmt.Errorf("schema %s is for the updates of a network: name "+
+			"another pair of schemas for what else is read", config.NetworkSchemas.Tables)}
 	}
 	if x.cfg.LedgerURL != "" {
 		p, err := newParticipantUpdates(x)
 		if err != nil {
-			return nil, closeAll, err
+			return nil, nil, closeAll, err
 		}
 		u := &updates{indexer: x, origin: p, start: p.start, open: p.ofScope}
 		closes, checks = append(closes, p.Close), append(checks, admin.Check{Name: "ledger", Try: p.ping})
@@ -165,7 +121,7 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 	if read.Transactions() || read.Auto() {
 		h, err := newTransactions(x)
 		if err != nil {
-			return nil, closeAll, err
+			return nil, nil, closeAll, err
 		}
 		closes, checks = append(closes, h.service.Close), append(checks, admin.Check{Name: "scan", Try: h.ping})
 		ofHistory = []*stream{{indexer: x, role: store.RoleTransactions, title: "transactions", source: scanService, work: h}}
@@ -173,7 +129,7 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 	if read.Updates() || read.Auto() {
 		n, err := newNetworkUpdates(x)
 		if err != nil {
-			return nil, closeAll, err
+			return nil, nil, closeAll, err
 		}
 		closes = append(closes, n.Close)
 		if !read.Auto() { // else the other check asks the same
@@ -182,39 +138,29 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 		ofNetwork = n.streams()
 	}
 	if read.Auto() {
-		closeOne, err := x.choose(ofHistory, ofNetwork)
-		closes = append(closes, closeOne)
+		choice, closeOne, err := x.choose(ofHistory, ofNetwork)
+		c, closes = choice, append(closes, closeOne)
 		if err != nil {
-			return nil, closeAll, err
+			return nil, nil, closeAll, err
 		}
 	} else {
 		x.streams = slices.Concat(x.streams, ofHistory, ofNetwork)
 	}
 	if len(x.streams) == 0 {
-		return nil, closeAll, &config.UsageError{Err: errors.New("--scan-history=none leaves nothing to be read without " +
-			"--ledger-url")}
+		return nil, nil, closeAll, &config.UsageError{Err: errors.New("--scan-history=none leaves nothing to be read " +
+			"without --ledger-url")}
 	}
-	return checks, closeAll, nil
-}
-
-func (x *indexer) open(schemas store.Schemas) (err error) {
-	x.schemas = schemas
-	cfg := config.StoreOf(x.cfg.DatabaseURL, schemas, x.logger)
-	cfg.Observe, cfg.Wrote, cfg.Shown = x.metrics.Phase, x.metrics.Wrote, x.metrics.Shown
-	if x.store, err = store.Open(cfg); err != nil {
-		return &config.UsageError{Err: err}
-	}
-	return nil
+	return checks, c, closeAll, nil
 }
 
 // run prepares the database and runs the streams until all are done, or none can continue.
-func (x *indexer) run(ctx context.Context) error {
+func (x *indexer) run(ctx context.Context, c *choice) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	first := x.streams
-	if x.choice != nil {
-		first = slices.DeleteFunc(slices.Clone(first), func(s *stream) bool { return s == x.choice.stream })
+	if c != nil {
+		first = slices.DeleteFunc(slices.Clone(first), func(s *stream) bool { return s == c.stream })
 		group.Go(func() error {
-			chosen, err := x.choice.run(groupCtx)
+			chosen, err := c.run(groupCtx)
 			if err != nil || len(chosen) == 0 {
 				return err
 			}
@@ -253,60 +199,6 @@ func (x *indexer) runAll(ctx context.Context, streams []*stream) error {
 	return group.Wait()
 }
 
-// noteFailure records why a stream can't continue; nil: it can. It reports whether any stream can.
-func (x *indexer) noteFailure(s *stream, err error) (anyContinues bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if err == nil {
-		delete(x.failures, s)
-	} else {
-		x.failures[s] = err
-	}
-	return slices.ContainsFunc(x.streams, func(other *stream) bool { return x.failures[other] == nil })
-}
-
-// failureOf returns why a stream can't continue; nil: it can.
-func (x *indexer) failureOf(s *stream) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.failures[s]
-}
-
-// failure returns why streams can't continue, joined; nil: all can.
-func (x *indexer) failure() error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var all error
-	var do []string
-	for _, s := range x.streams {
-		err := x.failures[s]
-		switch {
-		case err == nil:
-			continue
-		case len(x.streams) > 1:
-			err = fmt.Errorf("%s: %w", s.title, err)
-		}
-		if problem, ok := errors.AsType[*ledger.Problem](err); ok {
-			do = append(do, s.title+": "+problem.Do)
-		}
-		if all != nil {
-			err = fmt.Errorf("%w; %w", all, err)
-		}
-		all = err
-	}
-	if len(do) > 1 {
-		return &ledger.Problem{What: "no stream can continue", Do: strings.Join(do, "; "), Err: all}
-	}
-	return all
-}
-
-// alone reports whether a stream is the only one that is read.
-func (x *indexer) alone() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return len(x.streams) == 1
-}
-
 func prepareSchemas(ctx context.Context, streams []*stream) error {
 	prepared := map[*indexer]bool{}
 	for _, s := range streams {
@@ -335,4 +227,28 @@ func (x *indexer) prepareSchema(ctx context.Context) error {
 		x.logger.InfoContext(ctx, "migrated", "migrations", applied)
 	}
 	return err
+}
+
+// change puts in force what can change while the daemon runs, and returns the names of these settings. A task whose
+// rate is or was 0 begins or ends with a restart.
+func (x *indexer) change(now Indexer) (applied []string) {
+	if now.LookupRate > 0 && x.rates.lookups() > 0 {
+		x.rates.lookup.Store(int64(now.LookupRate))
+		applied = append(applied, "lookup-rate")
+	}
+	if now.VerifyRate > 0 && x.rates.verifications() > 0 {
+		x.rates.verify.Store(int64(now.VerifyRate))
+		applied = append(applied, "verify-rate")
+	}
+	x.mu.Lock()
+	streams := x.streams // others take their place when what is read of the Scan service is known
+	x.mu.Unlock()
+	for _, s := range streams {
+		if u, ofUpdates := s.work.(*updates); ofUpdates {
+			if p, ofParticipant := u.origin.(*participantUpdates); ofParticipant {
+				p.LimitRate(now.MaxRate)
+			}
+		}
+	}
+	return append(applied, "max-rate")
 }

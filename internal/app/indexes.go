@@ -12,7 +12,6 @@ import (
 
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/features/typed"
-	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
 
@@ -80,18 +79,6 @@ func (w *viewsWork) createIndex(ctx context.Context, cfg Index) (IndexReport, er
 		report.Refresh, err = wideViews(ctx, w.db, subject)
 	}
 	return report, err
-}
-
-// findServed is find among what packages define and, if the name is none of theirs, what events name: an index needs no
-// more.
-func (w *viewsWork) findServed(ctx context.Context, name string, choices bool) ([]*typed.Subject, error) {
-	if found, err := typed.Find(w.subjects, name); err == nil {
-		return found, nil
-	}
-	if err := w.addServed(ctx, choices); err != nil {
-		return nil, err
-	}
-	return w.find(name)
 }
 
 // column returns the column of a field: as a view has published it, which uses no other index, or else of the type that
@@ -227,11 +214,6 @@ func chosenSubject(found []*typed.Subject, choice string) (*typed.Subject, error
 		cmp.Or(strings.Join(choices, ", "), "none"))}
 }
 
-func fieldSubject(s *typed.Subject) store.FieldSubject {
-	return store.FieldSubject{Interface: s.Kind == typed.Interface || s.OfInterface, Choice: s.Choice, Package: s.Package,
-		Module: s.Module, Entity: s.Entity}
-}
-
 func subjectOf(s store.FieldSubject) *typed.Subject {
 	subject := &typed.Subject{Kind: typed.Template, Package: s.Package, Module: s.Module, Entity: s.Entity,
 		Choice: s.Choice}
@@ -261,13 +243,4 @@ func (i Index) Validate() error {
 		return errors.New("--key is of the contract keys of a template: name no field and no choice with it")
 	}
 	return nil
-}
-
-// typesUnknown says what to do where the types of a subject are not known. Another error stays as it is.
-func typesUnknown(err error) error {
-	if _, ok := errors.AsType[*typed.UnknownError](err); !ok {
-		return err
-	}
-	return &ledger.Problem{What: err.Error(), Do: "see ledger.packages for what is missing; the daemon asks for it " +
-		"again by itself. --infer does without it"}
 }

@@ -23,14 +23,6 @@ type job[W writer] struct {
 	show   func(ledger.Progress) // on the terminal; may be nil
 }
 
-// writer is what a leader of any role is.
-type writer interface {
-	Lost() <-chan struct{}
-	Err() error
-	RecordProgress(ctx context.Context, progress ledger.Progress) error
-	Close()
-}
-
 // run calls work in one term after the other, until it ends in another way than by the loss of the lead. work's context
 // ends with the term.
 func (j job[W]) run(ctx context.Context, work func(ctx context.Context, leader W,
@@ -65,31 +57,4 @@ func (j job[W]) term(ctx context.Context, work func(ctx context.Context, leader 
 		return lost // the cause of any other error
 	}
 	return err
-}
-
-// The lock of a killed leader stays for some seconds. One that is still held after this time belongs to a running
-// process.
-const leadPatience = 10 * time.Second
-
-// leadNow takes the lead of a role. If another process has it, the error names that, with do as the cure.
-func leadNow[W any](ctx context.Context, db *store.Store, role store.Role, take func(context.Context) (W, bool, error),
-	do string) (none W, err error) {
-	deadline := time.Now().Add(leadPatience)
-	for {
-		leader, ok, err := take(ctx)
-		if err != nil || ok {
-			return leader, err
-		}
-		if time.Now().After(deadline) {
-			who, err := db.Leadership(ctx, role)
-			if err != nil {
-				return none, err
-			}
-			return none, &ledger.Problem{What: "another process writes this database: " + who.Holder, Do: do}
-		}
-		ingest.Sleep(ctx, standbyEvery)
-		if ctx.Err() != nil {
-			return none, context.Cause(ctx)
-		}
-	}
 }

@@ -10,13 +10,6 @@ import (
 	"ledgerindexer/internal/config"
 )
 
-// progress is how far a stream has come of a process that ends when it is current.
-type progress struct {
-	state   string // what it last reported of itself
-	done    bool   // it has committed what was current at the start
-	missing error  // what is left to do beside it; nil: nothing
-}
-
 // errTimeout is the cause of a context that ended with --timeout.
 var errTimeout = errors.New("--timeout is over")
 
@@ -31,13 +24,6 @@ func limited(ctx context.Context, cfg config.Run) (context.Context, func()) {
 		timer.Stop()
 		cancel(nil)
 	}
-}
-
-// noteJob sets what is known of the stream for the outcome.
-func (s *stream) noteJob(set func(*progress)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	set(&s.progress)
 }
 
 // outcome returns why streams can't continue and, as a *config.UnfinishedError, what else is left to do; nil: all was

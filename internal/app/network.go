@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"ledgerindexer/ingest"
@@ -17,9 +16,6 @@ type networkUpdates struct {
 	*indexer
 	*Network
 }
-
-// networkLogger returns a logger whose lines say that they are of a network's updates.
-func networkLogger(logger *slog.Logger) *slog.Logger { return logger.With("ledger", "network") }
 
 // newNetworkUpdates opens the pair of schemas of the network, in the database that has that of the participant.
 func newNetworkUpdates(other *indexer) (*networkUpdates, error) {

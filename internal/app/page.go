@@ -2,9 +2,7 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 
@@ -15,15 +13,14 @@ import (
 	"ledgerindexer/internal/features/admin"
 	"ledgerindexer/internal/features/status"
 	"ledgerindexer/internal/features/statuspage"
-	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
 
-func (x *indexer) newPage(build version.Build, journal *statuspage.Journal) *statuspage.Page {
+func (x *indexer) newPage(build version.Build, journal *statuspage.Journal, c *choice) *statuspage.Page {
 	cfg := statuspage.Config{Build: build, Holder: config.Holder(), Health: x.health, Journal: journal,
 		Hosts: x.cfg.PageHosts}
 	streams := x.streams
-	if c := x.choice; c != nil {
+	if c != nil {
 		streams = slices.Concat(streams, c.ofHistory, c.ofNetwork)
 	}
 	place := map[string]int{}
@@ -101,17 +98,4 @@ func listen(ctx context.Context, group *errgroup.Group, logger *slog.Logger, fla
 	logger.InfoContext(ctx, "listening", "address", listener.Addr().String())
 	group.Go(func() error { return admin.Serve(ctx, listener, handler, logger.With("listener", flag)) })
 	return nil
-}
-
-func listenAt(ctx context.Context, flag, address string) (net.Listener, error) {
-	var listen net.ListenConfig
-	listener, err := listen.Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, &ledger.Problem{
-			What: flag, Err: err,
-			Do: fmt.Sprintf("give %s an address of this machine and a port that no other process, such as another indexer, has",
-				flag),
-		}
-	}
-	return listener, nil
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/features/admin"
+	"ledgerindexer/ledger"
 )
 
 // startPprof serves profiles, if configured, until end is called.
@@ -28,4 +30,17 @@ func startPprof(ctx context.Context, cfg config.Profile, logger *slog.Logger) (e
 		}
 	})
 	return func() { stop(); serving.Wait() }, nil
+}
+
+func listenAt(ctx context.Context, flag, address string) (net.Listener, error) {
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, &ledger.Problem{
+			What: flag, Err: err,
+			Do: fmt.Sprintf("give %s an address of this machine and a port that no other process, such as another indexer, has",
+				flag),
+		}
+	}
+	return listener, nil
 }

@@ -40,18 +40,17 @@ func (x *indexer) seal(
 	})
 }
 
-// startTasks starts what runs beside the reading of the transaction history until ctx ends: sealing it.
-func (h *transactions) startTasks(ctx context.Context, leader *store.TransactionsWriter) *background {
-	b := newBackground()
-	if h.cfg.VerifyRate > 0 {
-		b.start(ingest.TaskTransactionsVerification, func() error {
-			return h.seal(ctx, ingest.TaskTransactionsVerification, leader.Leader, b.current, func(s *verify.Seals) {
-				db := newAudited(h.store)
-				s.AddTransactions(h.service, db, db, audit.NewSealer(h.store, leader.Leader))
-			})
-		})
+// startSealing starts to compare the stored updates with their source again, if that is configured.
+func (x *indexer) startSealing(ctx context.Context, b *background, leader *store.UpdatesWriter,
+	from verify.UpdateSource) {
+	if x.cfg.VerifyRate == 0 {
+		return
 	}
-	return b
+	b.start(ingest.TaskVerification, func() error {
+		return x.seal(ctx, ingest.TaskVerification, leader.Leader, b.current, func(s *verify.Seals) {
+			s.AddUpdates(from, audit.New(x.store), audit.NewSealer(x.store, leader.Leader))
+		})
+	})
 }
 
 func (x *indexer) setVerifiedMetrics(ctx context.Context) {

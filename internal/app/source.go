@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"ledgerindexer/participant"
 	"ledgerindexer/scan"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 	"ledgerindexer/verify"
 )
 
@@ -218,4 +220,42 @@ func (n *Network) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
 // ContractByID returns ledger.ErrNotFound: a Scan service can't be asked for a contract by its id.
 func (n *Network) ContractByID(context.Context, string, []string) (ledger.Contract, ledger.JSON, error) {
 	return ledger.Contract{}, nil, ledger.ErrNotFound
+}
+
+// checkSameLedger asks a source for its identity, and checks that the database holds the same ledger in the same scope.
+func checkSameLedger(ctx context.Context, db *store.Store, from seeder) (identity, error) {
+	return checkSameLedgerBy(ctx, db, from, db.CheckIdentity)
+}
+
+// checkSameLedgerBy is checkSameLedger with another check of the database.
+func checkSameLedgerBy(
+	ctx context.Context, db *store.Store, from seeder, check func(ctx context.Context, participantID string,
+		scope ledger.Scope) error,
+) (identity, error) {
+	known, err := from.identify(ctx)
+	if err != nil {
+		return known, err
+	}
+	if err := check(ctx, known.id, known.scope); err != nil {
+		return known, from.refusal(err, db.Address())
+	}
+	return known, nil
+}
+
+// networkLogger returns a logger whose lines say that they are of a network's updates.
+func networkLogger(logger *slog.Logger) *slog.Logger { return logger.With("ledger", "network") }
+
+// tellLeftOut logs, when a database begins, what its scope leaves out for good.
+func tellLeftOut(ctx context.Context, logger *slog.Logger, scope ledger.Scope) {
+	if left := scope.LeftOut(); len(left) > 0 {
+		logger.InfoContext(ctx, "the database begins without what its scope leaves out; to have it later takes another "+
+			"database or pair of schemas",
+			"left_out", strings.Join(left, "; "), "shape", scope.Shape)
+	}
+}
+
+// updatesSink implements ingest.UpdateSink.
+type updatesSink struct {
+	*store.UpdatesWriter
+	*audit.Stored
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"ledgerindexer/ingest"
@@ -17,69 +16,10 @@ import (
 const (
 	// The wait before a stream that failed, or has nothing to read, is tried again.
 	lookAgainAfter = 10 * time.Minute
-	// How often a process that stands by or waits looks whether it can lead.
-	standbyEvery = time.Second
 	// The time limit for looking. A server that is gone without a word would else be waited for, and another one is in its
 	// place.
 	lookFor = time.Minute
-	// How long the end of a term waits for each goroutine or connection that ends with it.
-	shutdownGrace = 3 * time.Second
-	// The time limit for recording a state in the database.
-	noteFor = 3 * time.Second
 )
-
-// stream is one of the streams of a daemon. Each is led, waits and fails independently of the others: another process
-// may lead it.
-type stream struct {
-	*indexer
-	role   store.Role
-	title  string // its name in health and messages, which no other stream of the process has
-	source string // what it is read from, for messages
-	work   role   // nil: the stream of a choice, which writes nothing
-
-	progress progress        // guarded by mu
-	retry    ingest.Retry    // between terms that failed
-	stands   time.Time       // since when this process stands by; zero: it does not
-	closing  <-chan struct{} // closed when the leader of the last term is closed; nil: it is closed
-}
-
-// role is what differs between the streams.
-type role interface {
-	// connect asks the source who it is, and checks that the database belongs to it. It is tried until it succeeds, before
-	// everything else.
-	connect(ctx context.Context) error
-	// release returns the release of the source; empty: not known.
-	release(ctx context.Context) string
-	// blocker returns what keeps every process from writing the stream, and whether a process that waits for it counts as
-	// ready; an empty state: nothing.
-	blocker(ctx context.Context) (state string, ready bool, err error)
-	// take tries once to take the lead; ok is false if another process has it. run reads and writes as the leader until
-	// ctx ends or nothing is left to do (done), or something fails. If it returns without either, the next term begins at
-	// once.
-	take(ctx context.Context) (leader *store.Leader, run func(ctx context.Context, s *stream) (done bool, err error),
-		ok bool, err error)
-}
-
-// name returns the stream's name in the checkpoints and metrics of its pair of schemas, which is that of its role.
-func (s *stream) name() string { return string(s.role) }
-
-// begin makes the stream one of the process's, for metrics and health.
-func (s *stream) begin() {
-	s.health.Add(s.title)
-	s.metrics.Leading(s.name(), false)
-	s.metrics.StreamState(s.name(), admin.Waits)
-}
-
-// set reports the stream's state in this process to metrics and health, and whether that counts as ready.
-func (s *stream) set(state admin.State, ready bool, text string) (changed bool) {
-	s.metrics.StreamState(s.name(), state)
-	if state != admin.Stopped {
-		s.noteJob(func(p *progress) { p.state = text })
-	}
-	return s.health.Set(s.title, state, ready, text)
-}
-
-const scanService = "the Scan service"
 
 // run works until ctx ends or the stream is done (nil both), or no stream can continue. After an error that is Lasting
 // it tries again every lookAgainAfter, so that an operator who has cured it need not restart.
@@ -279,60 +219,10 @@ func (s *stream) standBy(ctx context.Context) error {
 	return nil
 }
 
-// whileLeading returns a context that ends when the lead is lost, which is then its cause, or when end is called.
-func whileLeading(ctx context.Context, leader writer) (leading context.Context, end func()) {
-	leading, lose := context.WithCancelCause(ctx)
-	go func() {
-		select {
-		case <-leader.Lost():
-			lose(leader.Err())
-		case <-leading.Done():
-		}
-	}()
-	return leading, func() { lose(nil) }
-}
-
 // wait reports why this process does not write the stream, and waits for standbyEvery.
 func (s *stream) wait(ctx context.Context, state admin.State, ready bool, text string) {
 	if s.set(state, ready, text) {
 		s.logger.InfoContext(ctx, "not writing", "stream", s.title, "state", text)
 	}
 	ingest.Sleep(ctx, standbyEvery)
-}
-
-// retryUntilDone tries until fn succeeds or ctx ends (nil both), or the error is Lasting. failed is called for each
-// failure.
-func retryUntilDone(ctx context.Context, logger *slog.Logger, state string, fn func(context.Context) error,
-	failed func(error)) error {
-	retry := ingest.Retry{Logger: logger.With("state", state), Failed: func(err error, _ time.Duration) { failed(err) }}
-	if err := retry.Do(ctx, fn); ingest.Lasting(err) {
-		return err
-	}
-	return nil
-}
-
-// reachable returns the error of a request that only asks whether a server answers. A server without the operation has
-// answered.
-func reachable(err error) error {
-	if errors.Is(err, ledger.ErrNotOffered) {
-		return nil
-	}
-	return err
-}
-
-// waitOrAbandon calls fn and waits until it returns, but not longer than shutdownGrace: then it returns a channel that
-// is closed when fn returns, else nil. Only a database that hangs takes longer: its connections are given up after 15
-// s.
-func waitOrAbandon(fn func()) <-chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		fn()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-time.After(shutdownGrace):
-		return done
-	}
 }

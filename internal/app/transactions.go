@@ -12,6 +12,8 @@ import (
 	"ledgerindexer/internal/features/admin"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
+	"ledgerindexer/verify"
 )
 
 // transactionsService is a service of the transaction history.
@@ -155,6 +157,20 @@ func (h *transactions) run(ctx context.Context, s *stream, leader *store.Transac
 		t.report.Note(ctx, err.Error())
 	}
 	return err == nil, err
+}
+
+// startTasks starts what runs beside the reading of the transaction history until ctx ends: sealing it.
+func (h *transactions) startTasks(ctx context.Context, leader *store.TransactionsWriter) *background {
+	b := newBackground()
+	if h.cfg.VerifyRate > 0 {
+		b.start(ingest.TaskTransactionsVerification, func() error {
+			return h.seal(ctx, ingest.TaskTransactionsVerification, leader.Leader, b.current, func(s *verify.Seals) {
+				db := newAudited(h.store)
+				s.AddTransactions(h.service, db, db, audit.NewSealer(h.store, leader.Leader))
+			})
+		})
+	}
+	return b
 }
 
 // notOffered reports once that the service has no history, with the cure. The updates continue without it; if there are

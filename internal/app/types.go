@@ -10,10 +10,8 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
-	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/internal/features/typed"
 	"ledgerindexer/ledger"
-	"ledgerindexer/participant"
 	"ledgerindexer/store"
 	"ledgerindexer/verify"
 )
@@ -24,31 +22,6 @@ func newTypes(ctx context.Context, source ingest.TypesSource, leader *store.Upda
 	logger *slog.Logger) *ingest.Types {
 	packages := typed.Packages{Content: func(id string) ([]byte, error) { return leader.PackageContent(ctx, id) }}
 	return &ingest.Types{Source: source, Sink: leader, Logger: logger, Read: packages.Read, Forget: packages.Forget}
-}
-
-// readTypes stores the packages that events name or that are vetted, and what they say of types, until ctx ends
-// or, after finish, all are stored. The error is that of ingest.RunTask.
-func (u *participantUpdates) readTypes(ctx context.Context, leader *store.UpdatesWriter, wake,
-	finish <-chan struct{}) error {
-	types := newTypes(ctx, packageSource{u.Client}, leader, u.logger)
-	types.Wake, types.Finish, types.Watch, types.Outcome = wake, finish, u.watchTask(ingest.TaskTypes),
-		u.metrics.PackageTypes
-	return types.Run(ctx)
-}
-
-// packageSource implements ingest.TypesSource with a participant.
-type packageSource struct{ client *participant.Client }
-
-// Package returns an *ingest.UnusableError for an answer that is wrong about this package only, and not because the
-// participant, or a proxy before it, fails.
-func (p packageSource) Package(ctx context.Context, id string) ([]byte, error) {
-	content, err := p.client.Package(ctx, id)
-	var answer *participant.Error
-	aboutIt := errors.As(err, &answer) && !errors.Is(err, jsonhttp.ErrCutOff) && !errors.Is(err, jsonhttp.ErrNotJSON)
-	if aboutIt && answer.Status == 200 {
-		err = &ingest.UnusableError{Err: err}
-	}
-	return content, err
 }
 
 // types compares the stored packages with their ids, and what is stored of their types with what they say.

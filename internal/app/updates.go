@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -26,17 +25,8 @@ type updates struct {
 	// open opens another source of the ledger, of another scope; nil: the ledger has one scope.
 	open     func(ledger.Scope) (source, error)
 	identity atomic.Pointer[identity] // what the origin last reported of itself
-	hosting  hosting
+	hosting  ingest.HostingChanges
 	told     sync.Once // what the scope leaves out
-}
-
-// tellLeftOut logs, when a database begins, what its scope leaves out for good.
-func tellLeftOut(ctx context.Context, logger *slog.Logger, scope ledger.Scope) {
-	if left := scope.LeftOut(); len(left) > 0 {
-		logger.InfoContext(ctx, "the database begins without what its scope leaves out; to have it later takes another "+
-			"database or pair of schemas",
-			"left_out", strings.Join(left, "; "), "shape", scope.Shape)
-	}
 }
 
 // origin is the source of the updates that a daemon reads.
@@ -192,12 +182,12 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 	defer endTasks()
 	report, endRecording := startRecording(ctx, leader.RecordProgress, u.logger, u.cfg.Show)
 	now := u.identity.Load()
-	u.hosting.participant, u.hosting.logger, u.hosting.count = now.id, u.logger, u.metrics.HostingChanged
+	u.hosting.Participant, u.hosting.Logger, u.hosting.Count = now.id, u.logger, u.metrics.HostingChanged
 	stored := newPast(u.store, u.origin, now.scope, u.open)
 	defer stored.Close()
 	var tasks *background // nil until the participant is known to have the stored updates
 	loop := ingest.Updates{
-		Source: u.origin, Past: stored, Sink: updatesSink{leader, audit.New(u.store), &u.hosting}, Scope: now.scope,
+		Source: u.origin, Past: stored, Sink: u.hosting.Watch(updatesSink{leader, audit.New(u.store)}), Scope: now.scope,
 		Start: u.start, ParticipantID: now.id,
 		Check:        func(ctx context.Context) error { return u.connectAsLeader(ctx, leader) },
 		UntilCurrent: u.cfg.UntilCurrent, MaxRequests: u.cfg.MaxRequests, Logger: u.logger,

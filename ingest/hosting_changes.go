@@ -1,26 +1,20 @@
-package app
+package ingest
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"net/http"
 	"slices"
 	"sync"
 
 	"ledgerindexer/ledger"
-	"ledgerindexer/participant"
-	"ledgerindexer/store"
-	"ledgerindexer/store/audit"
 )
 
-// hosting watches the topology events that are written, counts them, and says when a party that the scope names comes
-// to the participant, or is not hosted there any more. Where the scope names no party, nobody has to act.
-type hosting struct {
-	participant string // its id; empty: not known
-	logger      *slog.Logger
-	count       func(kind string)
+// HostingChanges watches the topology events that are written, counts them, and says when a party that the scope names
+// comes to the participant, or is not hosted there any more. Where the scope names no party, nobody has to act.
+type HostingChanges struct {
+	Participant string // its id; empty: not known
+	Logger      *slog.Logger
+	Count       func(kind string)
 
 	mu   sync.Mutex
 	said map[string]bool // the events of which a line was logged: kind, party and synchronizer
@@ -29,17 +23,41 @@ type hosting struct {
 // mostHostingLines is how many are logged: a ledger that is read from its beginning may have thousands of such events.
 const mostHostingLines = 10
 
+// Watch returns a sink that writes to another one, and has what was stored looked through.
+func (h *HostingChanges) Watch(sink UpdateSink) UpdateSink { return watchedSink{sink, h} }
+
+type watchedSink struct {
+	UpdateSink
+	changes *HostingChanges
+}
+
+func (s watchedSink) Append(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+	err := s.UpdateSink.Append(ctx, scope, pages)
+	if err == nil {
+		s.changes.note(ctx, scope, pages)
+	}
+	return err
+}
+
+func (s watchedSink) WriteAhead(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+	err := s.UpdateSink.WriteAhead(ctx, scope, pages)
+	if err == nil {
+		s.changes.note(ctx, scope, pages)
+	}
+	return err
+}
+
 // note looks for such events in pages that were stored.
-func (h *hosting) note(ctx context.Context, scope ledger.Scope, pages []ledger.Page) {
+func (h *HostingChanges) note(ctx context.Context, scope ledger.Scope, pages []ledger.Page) {
 	for i := range pages {
 		for j := range pages[i].Updates {
 			u := &pages[i].Updates[j]
 			for k := range u.Topology {
 				e := &u.Topology[k]
-				if e.PartyID == nil || e.ParticipantID == nil || h.participant == "" || *e.ParticipantID != h.participant {
+				if e.PartyID == nil || e.ParticipantID == nil || h.Participant == "" || *e.ParticipantID != h.Participant {
 					continue
 				}
-				h.count(string(e.Kind))
+				h.Count(string(e.Kind))
 				if slices.Contains(scope.Parties, *e.PartyID) {
 					h.say(ctx, u, e)
 				}
@@ -50,7 +68,7 @@ func (h *hosting) note(ctx context.Context, scope ledger.Scope, pages []ledger.P
 
 // say logs an onboarding or a revocation once. TopologyAdded needs no line, because its updates come from now on, and
 // TopologyChanged none, because nothing follows.
-func (h *hosting) say(ctx context.Context, u *ledger.Update, e *ledger.TopologyEvent) {
+func (h *HostingChanges) say(ctx context.Context, u *ledger.Update, e *ledger.TopologyEvent) {
 	if e.Kind != ledger.TopologyOnboarding && e.Kind != ledger.TopologyRevoked {
 		return
 	}
@@ -68,7 +86,7 @@ func (h *hosting) say(ctx context.Context, u *ledger.Update, e *ledger.TopologyE
 		h.said = map[string]bool{}
 	}
 	h.said[key] = true
-	logger := h.logger.With("stream", "updates", "offset", int64(u.Offset))
+	logger := h.Logger.With("stream", "updates", "offset", int64(u.Offset))
 	if len(h.said) > mostHostingLines {
 		logger.WarnContext(ctx, "further parties were onboarded, or are not hosted any more; hosting_changes_total counts "+
 			"them, and ledger.topology_events has them")
@@ -84,37 +102,4 @@ func (h *hosting) say(ctx context.Context, u *ledger.Update, e *ledger.TopologyE
 	}
 	logger.InfoContext(ctx, "a party is onboarded to the participant; `indexer verify` names contracts that it brings "+
 		"along, if no update shows them")
-}
-
-// hostedParties asks which parties the participant hosts. To users who may not ask it does not offer that.
-func (u *participantUpdates) hostedParties(ctx context.Context, parties []string) (map[string]bool, error) {
-	hosted, err := u.Client.Hosted(ctx, parties)
-	var answer *participant.Error
-	if errors.As(err, &answer) && answer.Status == http.StatusForbidden {
-		err = fmt.Errorf("%w: %w", ledger.ErrNotOffered, err)
-	}
-	return hosted, err
-}
-
-// updatesSink implements ingest.UpdateSink.
-type updatesSink struct {
-	*store.UpdatesWriter
-	*audit.Stored
-	hosting *hosting
-}
-
-func (s updatesSink) Append(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
-	err := s.UpdatesWriter.Append(ctx, scope, pages)
-	if err == nil {
-		s.hosting.note(ctx, scope, pages)
-	}
-	return err
-}
-
-func (s updatesSink) WriteAhead(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
-	err := s.UpdatesWriter.WriteAhead(ctx, scope, pages)
-	if err == nil {
-		s.hosting.note(ctx, scope, pages)
-	}
-	return err
 }

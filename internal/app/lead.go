@@ -1,0 +1,111 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+const (
+	// How often a process that stands by or waits looks whether it can lead.
+	standbyEvery = time.Second
+	// How long the end of a term waits for each goroutine or connection that ends with it.
+	shutdownGrace = 3 * time.Second
+	// The lock of a killed leader stays for some seconds. One that is still held after this time belongs to a running
+	// process.
+	leadPatience = 10 * time.Second
+	// The time limit for recording a state in the database.
+	noteFor = 3 * time.Second
+)
+
+// writer is what a leader of any role is.
+type writer interface {
+	Lost() <-chan struct{}
+	Err() error
+	RecordProgress(ctx context.Context, progress ledger.Progress) error
+	Close()
+}
+
+// leadNow takes the lead of a role. If another process has it, the error names that, with do as the cure.
+func leadNow[W any](ctx context.Context, db *store.Store, role store.Role, take func(context.Context) (W, bool, error),
+	do string) (none W, err error) {
+	deadline := time.Now().Add(leadPatience)
+	for {
+		leader, ok, err := take(ctx)
+		if err != nil || ok {
+			return leader, err
+		}
+		if time.Now().After(deadline) {
+			who, err := db.Leadership(ctx, role)
+			if err != nil {
+				return none, err
+			}
+			return none, &ledger.Problem{What: "another process writes this database: " + who.Holder, Do: do}
+		}
+		ingest.Sleep(ctx, standbyEvery)
+		if ctx.Err() != nil {
+			return none, context.Cause(ctx)
+		}
+	}
+}
+
+// whileLeading returns a context that ends when the lead is lost, which is then its cause, or when end is called.
+func whileLeading(ctx context.Context, leader writer) (leading context.Context, end func()) {
+	leading, lose := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-leader.Lost():
+			lose(leader.Err())
+		case <-leading.Done():
+		}
+	}()
+	return leading, func() { lose(nil) }
+}
+
+// retryUntilDone tries until fn succeeds or ctx ends (nil both), or the error is Lasting. failed is called for each
+// failure.
+func retryUntilDone(ctx context.Context, logger *slog.Logger, state string, fn func(context.Context) error,
+	failed func(error)) error {
+	retry := ingest.Retry{Logger: logger.With("state", state), Failed: func(err error, _ time.Duration) { failed(err) }}
+	if err := retry.Do(ctx, fn); ingest.Lasting(err) {
+		return err
+	}
+	return nil
+}
+
+// reachable returns the error of a request that only asks whether a server answers. A server without the operation has
+// answered.
+func reachable(err error) error {
+	if errors.Is(err, ledger.ErrNotOffered) {
+		return nil
+	}
+	return err
+}
+
+// waitOrAbandon calls fn and waits until it returns, but not longer than shutdownGrace: then it returns a channel that
+// is closed when fn returns, else nil. Only a database that hangs takes longer: its connections are given up after 15
+// s.
+func waitOrAbandon(fn func()) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		fn()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-time.After(shutdownGrace):
+		return done
+	}
+}
+
+// await tries until fn succeeds (nil), its error is Lasting, or ctx ends.
+func await(ctx context.Context, logger *slog.Logger, state string, fn func(context.Context) error) error {
+	return cmp.Or(retryUntilDone(ctx, logger, state, fn, func(error) {}), ctx.Err())
+}
