@@ -14,13 +14,13 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,8 +28,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/base/access"
-	"ledgerindexer/ledger"
-	"ledgerindexer/sandbox"
 )
 
 // jwtOf is a token with these claims.
@@ -134,42 +132,6 @@ func TestARefusedTokenThatCannotBeReplaced(t *testing.T) {
 	require.Len(t, f.requests(), 2)
 }
 
-// A token endpoint that asks for patience gets it.
-func TestPatienceOfTheTokenEndpoint(t *testing.T) {
-	t.Parallel()
-	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "17")
-		w.WriteHeader(http.StatusTooManyRequests)
-	}))
-	t.Cleanup(busy.Close)
-	f := newFake(t, nil)
-	c := newClient(t, f, with35, anyParty, func(cfg *Config) {
-		cfg.Access.OAuth = access.OAuth{TokenURL: busy.URL, ClientID: "indexer", ClientSecretFile: fileOf(t, "hunter2")}
-	})
-	_, err := c.LedgerEnd(t.Context())
-	require.Equal(t, 17*time.Second, retryable(t, err).Wait())
-	require.Empty(t, f.requests(), "without a token nothing is sent")
-}
-
-// The token of a file is replaced between the refusal and the second look.
-func TestATokenFileReplacedInTime(t *testing.T) {
-	t.Parallel()
-	file := fileOf(t, "first")
-	f := newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") == "Bearer second" {
-			answer(`{"offset":7}`)(w, r)
-			return
-		}
-		if err := os.WriteFile(file, []byte("second"), 0o600); err != nil {
-			t.Error(err)
-		}
-		plain(http.StatusUnauthorized, "")(w, r)
-	}})
-	c := newClient(t, f, with35, anyParty, withTokenFile(file))
-	_, err := c.LedgerEnd(t.Context())
-	require.NoError(t, err)
-}
-
 func TestATokenThatEndsOnTheWayIsReplaced(t *testing.T) {
 	t.Parallel()
 	next, count := counted()
@@ -193,29 +155,6 @@ func TestATokenThatEndsOnTheWayIsReplaced(t *testing.T) {
 	require.Equal(t, "STALE_STREAM_AUTHORIZATION", retryable(t, err).Code)
 	_, _, err = c.TailUpdates(t.Context(), 4, 1, time.Second)
 	require.NoError(t, err)
-}
-
-func TestConcurrentRequestsReplaceARefusedTokenOnce(t *testing.T) {
-	t.Parallel()
-	next, count := counted()
-	option, _ := withOAuth(t, next)
-	now := good("token-1")
-	f := newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: guarded(now, answer(`{"offset":7}`))})
-	c := newClient(t, f, with35, anyParty, option)
-	for round := 1; round <= 2; round++ {
-		token := fmt.Sprintf("token-%d", round)
-		now.Store(&token)
-		var group sync.WaitGroup
-		for range 20 {
-			group.Go(func() {
-				if _, err := c.LedgerEnd(t.Context()); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		group.Wait()
-		require.EqualValues(t, round, count.Load())
-	}
 }
 
 func TestARefusedTokenIsDescribed(t *testing.T) {
@@ -282,9 +221,12 @@ func TestSecretsAreTakenOutBeforeAnythingIsCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: handle})
-			_, err := newClient(t, f, with35, anyParty, withToken(t, token)).LedgerEnd(t.Context())
+			var log strings.Builder
+			_, err := newClient(t, f, with35, anyParty, withToken(t, token), func(cfg *Config) {
+				cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			}).LedgerEnd(t.Context())
 			require.Error(t, err)
-			text := fmt.Sprintf("%v %+v", err, err)
+			text := fmt.Sprintf("%v %+v", err, err) + log.String()
 			var e *Error
 			if errors.As(err, &e) {
 				text += fmt.Sprintf("%+v", *e)
@@ -371,27 +313,6 @@ func TestUntrustedServerNeedsAnOperatorAtFirst(t *testing.T) {
 	require.ErrorContains(t, err, "which is not trusted; put the certificate of that authority into "+caFile+" (--ledger-ca-file)")
 }
 
-func TestAServerThatWantsAClientsCertificate(t *testing.T) {
-	t.Parallel()
-	cert, key := selfSigned(t)
-	pool := x509.NewCertPool()
-	require.True(t, pool.AppendCertsFromPEM([]byte(cert)))
-	server, caFile := tlsFake(t, everything(), func(cfg *tls.Config) {
-		cfg.ClientAuth, cfg.ClientCAs, cfg.MaxVersion = tls.RequireAndVerifyClientCert, pool, tls.VersionTLS12
-	})
-	c, err := New(Config{URL: server.URL, Access: access.Config{CAFile: caFile}}, anyParty)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	_, err = c.Discover(t.Context())
-	require.Contains(t, problem(t, err), "wants a client's certificate. give one with --ledger-cert-file and --ledger-key-file")
-
-	c, err = New(Config{URL: server.URL, Access: access.Config{CAFile: caFile, CertFile: fileOf(t, cert), KeyFile: fileOf(t, key)}}, anyParty)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	_, err = c.Discover(t.Context())
-	require.NoError(t, err)
-}
-
 // On every new connection it is seen who answers, with TLS too.
 func TestIdentityIsCheckedOnNewTLSConnections(t *testing.T) {
 	t.Parallel()
@@ -417,47 +338,6 @@ func TestIdentityIsCheckedOnNewTLSConnections(t *testing.T) {
 	c.http.CloseIdleConnections()
 	_, err = c.ReadUpdates(t.Context(), 4, 9)
 	require.Contains(t, problem(t, err), "changed from PAR::one::12 to PAR::two::12")
-}
-
-// OAuth and rotating tokens from end to end.
-func TestTokensOfTheSimulatedAuthority(t *testing.T) {
-	t.Parallel()
-	l := sandbox.NewLedger(sandbox.Options{Seed: 13})
-	l.Grow(30)
-	authority := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: l.ParticipantID(), Scopes: []string{"read"}})
-	authority.SetUser(sandbox.User{ID: "reader", Rights: []sandbox.Right{sandbox.CanReadAsAnyParty()}})
-	authority.AddClient("the indexer", "s3cret & more", "reader")
-	endpoint := httptest.NewServer(authority)
-	t.Cleanup(endpoint.Close)
-	srv := simulated(t, l, sandbox.ServerOptions{Authority: authority})
-	cfg := Config{URL: srv.URL}
-	secret := fileOf(t, "s3cret & more")
-	cfg.Access.OAuth = access.OAuth{TokenURL: endpoint.URL, ClientID: "the indexer", ClientSecretFile: secret, Scopes: []string{"read"}}
-	c, err := New(cfg, anyParty)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	_, err = c.Discover(t.Context())
-	require.NoError(t, err)
-	u, err := c.User(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, User{ID: "reader", ReadAsAnyParty: true}, u)
-	require.Equal(t, 1, authority.Granted())
-
-	authority.Revoke("reader")
-	authority.AddClient("the indexer", "an0ther", "reader")
-	_, err = c.LedgerEnd(t.Context())
-	require.Equal(t, http.StatusUnauthorized, retryable(t, err).Status)
-	require.ErrorContains(t, err, "invalid_client")
-	require.ErrorContains(t, err, secret+" (--ledger-oauth-client-secret-file)")
-	require.NotContains(t, err.Error(), "s3cret")
-	require.NoError(t, os.WriteFile(secret, []byte("an0ther\n"), 0o600))
-	end, err := c.LedgerEnd(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, ledger.Offset(l.End()), end)
-
-	authority.SetUser(sandbox.User{ID: "reader"})
-	_, err = c.ReadUpdates(t.Context(), 0, end)
-	require.Contains(t, problem(t, err), "user reader lacks CanReadAsAnyParty")
 }
 
 // selfSigned is a certificate that is its own authority, and its key.

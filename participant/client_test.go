@@ -6,12 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -191,12 +188,6 @@ func transactions(offsets ...int64) string {
 
 func TestNewRefusesWhatItCannotUseWithoutPrintingSecrets(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	file := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		return path
-	}
 	const good = "http://localhost:7575"
 	for name, test := range map[string]struct {
 		cfg   Config
@@ -207,10 +198,7 @@ func TestNewRefusesWhatItCannotUseWithoutPrintingSecrets(t *testing.T) {
 		"no scheme":       {Config{URL: "localhost:7575"}, anyParty, "--ledger-url must be of the form"},
 		"bad port":        {Config{URL: "http://joe:s3cret@host:port"}, anyParty, "--ledger-url must be of the form"},
 		"query":           {Config{URL: good + "?token=s3cret"}, anyParty, "--ledger-url must be of the form"},
-		"user and token":  {Config{URL: "http://joe:s3cret@host", Access: access.Config{TokenFile: file("a", "s3cret")}}, anyParty, "choose one"},
-		"no token file":   {Config{URL: good, Access: access.Config{TokenFile: filepath.Join(dir, "none")}}, anyParty, "no such file"},
-		"empty token":     {Config{URL: good, Access: access.Config{TokenFile: file("b", " \n")}}, anyParty, "is empty"},
-		"two tokens":      {Config{URL: good, Access: access.Config{TokenFile: file("c", "s3cret\ns3cret")}}, anyParty, "must hold one token"},
+		"user and token":  {Config{URL: "http://joe:s3cret@host", Access: access.Config{TokenFile: fileOf(t, "s3cret")}}, anyParty, "choose one"},
 		"unknown shape":   {Config{URL: good}, ledger.Scope{Shape: "acs"}, `--shape must be acs-delta or ledger-effects, not "acs"`},
 		"party not UTF-8": {Config{URL: good}, ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: []string{"\xff"}}, "UTF-8"},
 	} {
@@ -223,23 +211,6 @@ func TestNewRefusesWhatItCannotUseWithoutPrintingSecrets(t *testing.T) {
 	}
 }
 
-func TestTokenIsReadAgainForEachRequest(t *testing.T) {
-	t.Parallel()
-	f := newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: answer(`{"offset":7}`)})
-	file := fileOf(t, "first\n")
-	c := newClient(t, f, with35, anyParty, withTokenFile(file))
-	_, err := c.LedgerEnd(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(file, []byte("second"), 0o600))
-	_, err = c.LedgerEnd(t.Context())
-	require.NoError(t, err)
-
-	got := f.requests()
-	require.Equal(t, "Bearer first", got[0].authorization)
-	require.Equal(t, "Bearer second", got[1].authorization)
-	require.Equal(t, "ledgerindexer", got[0].agent)
-}
-
 func TestUserOfTheURLIsSentAndNeverPrinted(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, map[string]http.HandlerFunc{"/prefix" + pathLedgerEnd: answer(`{"offset":7}`)})
@@ -249,28 +220,13 @@ func TestUserOfTheURLIsSentAndNeverPrinted(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, ledger.Offset(7), end)
 	require.Contains(t, f.requests()[0].authorization, "Basic ")
+	require.Equal(t, "ledgerindexer", f.requests()[0].agent)
 
 	f.Close()
 	_, err = c.LedgerEnd(t.Context())
 	require.Equal(t, 0, retryable(t, err).Status)
 	require.NotContains(t, err.Error(), "s3cret")
 	require.NotContains(t, err.Error(), "joe")
-}
-
-func TestTokenIsTakenOutOfWhatTheServerSendsBack(t *testing.T) {
-	t.Parallel()
-	echo := func(w http.ResponseWriter, r *http.Request) {
-		plain(http.StatusBadGateway, "you sent "+r.Header.Get("Authorization"))(w, r)
-	}
-	f := newFake(t, map[string]http.HandlerFunc{pathUpdatesPage: echo})
-	var log strings.Builder
-	c := newClient(t, f, with35, anyParty, withToken(t, "s3cret.jwt"), func(cfg *Config) {
-		cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	})
-	_, err := c.ReadUpdates(t.Context(), 0, 5)
-	require.Equal(t, http.StatusBadGateway, retryable(t, err).Status)
-	require.ErrorContains(t, err, "you sent Bearer [token]")
-	require.NotContains(t, err.Error()+log.String(), "s3cret")
 }
 
 func TestObserveIsToldOfEveryRequest(t *testing.T) {

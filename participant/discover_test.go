@@ -271,38 +271,7 @@ func TestAProxyThatRefusesAllUpdates(t *testing.T) {
 // Once the participant was found, what a proxy refuses passes, and nothing that was there counts as absent for it.
 func TestARefusalOnTheWayPasses(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{pathPrunedOffsets, pathParticipantID} { // which discovery can do without
-		t.Run(path, func(t *testing.T) {
-			t.Parallel()
-			var refused atomic.Bool
-			c := probed(t, answering(t, refusing(everything(), "<html>too many requests from your address</html>", func(asked string) bool {
-				return refused.Load() && asked == path
-			})), anyParty)
-			ask := func() error {
-				if path == pathParticipantID {
-					_, err := c.Discover(t.Context())
-					return err
-				}
-				_, err := c.PrunedOffset(t.Context())
-				return err
-			}
-			_, err := c.Discover(t.Context())
-			require.NoError(t, err)
-			require.NoError(t, ask())
-			refused.Store(true)
-			err = ask()
-			require.Equal(t, http.StatusForbidden, retryable(t, err).Status)
-			require.NotErrorIs(t, err, ledger.ErrNotOffered)
-			refused.Store(false)
-			require.NoError(t, ask())
-		})
-	}
-}
-
-// So it is of what discovery asks for.
-func TestARefusalOfWhatIsLookedForPasses(t *testing.T) {
-	t.Parallel()
-	for _, path := range []string{pathLedgerEnd, pathUpdatesPage, pathUpdates, pathSnapshotPage} {
+	for _, path := range []string{pathPrunedOffsets, pathParticipantID, pathLedgerEnd, pathUpdatesPage, pathUpdates, pathSnapshotPage} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			var refused atomic.Bool
@@ -311,17 +280,24 @@ func TestARefusalOfWhatIsLookedForPasses(t *testing.T) {
 			})), anyParty)
 			before, err := c.Discover(t.Context())
 			require.NoError(t, err)
+			_, err = c.PrunedOffset(t.Context())
+			require.NoError(t, err)
 			refused.Store(true)
 			calls := map[string]func() error{
-				"discover":       func() error { _, err := c.Discover(t.Context()); return err },
-				pathLedgerEnd:    func() error { _, err := c.LedgerEnd(t.Context()); return err },
-				pathUpdatesPage:  func() error { _, err := c.ReadUpdates(t.Context(), 0, 1); return err },
-				pathUpdates:      func() error { _, _, err := c.TailUpdates(t.Context(), 0, 1, time.Second); return err },
-				pathSnapshotPage: func() error { _, err := c.ReadSnapshot(t.Context(), 1, ledger.Token{}); return err },
+				pathParticipantID: func() error { _, err := c.Discover(t.Context()); return err },
+				pathPrunedOffsets: func() error { _, err := c.PrunedOffset(t.Context()); return err },
+				pathLedgerEnd:     func() error { _, err := c.LedgerEnd(t.Context()); return err },
+				pathUpdatesPage:   func() error { _, err := c.ReadUpdates(t.Context(), 0, 1); return err },
+				pathUpdates:       func() error { _, _, err := c.TailUpdates(t.Context(), 0, 1, time.Second); return err },
+				pathSnapshotPage:  func() error { _, err := c.ReadSnapshot(t.Context(), 1, ledger.Token{}); return err },
 			}
-			for _, call := range []string{path, "discover", path} {
+			for _, call := range []string{path, pathParticipantID, path} {
+				if path == pathPrunedOffsets {
+					call = path // discovery can do without
+				}
 				err := calls[call]()
 				require.Equal(t, http.StatusForbidden, retryable(t, err).Status)
+				require.NotErrorIs(t, err, ledger.ErrNotOffered)
 				require.ErrorContains(t, err, "a proxy before it may be what refuses; it let requests through before, so it is asked again")
 				require.ErrorContains(t, err, "too many requests from your address")
 			}

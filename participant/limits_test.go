@@ -27,15 +27,20 @@ func TestLimitsOfAnswers(t *testing.T) {
 	f := newFake(t, map[string]http.HandlerFunc{
 		pathLedgerEnd: announced("4194305"), pathAuthenticatedUser: announced("4194305"), pathVettingList: announced("67108865"),
 		pathUpdatesPage: announced("134217729"), pathSnapshot: announced("1073741825"),
+		pathContractByID: announced("67108865"), pathVettingUpdate: announced("67108865"),
 	})
 	c := newClient(t, f, with35, anyParty)
 	_, err := c.LedgerEnd(t.Context())
 	require.ErrorContains(t, err, "ledger-end: the answer is too large: it has 4194305 bytes, and at most 4194304 are read")
 	_, err = c.whoami(t.Context())
 	require.ErrorContains(t, err, "at most 4194304 are read")
-	_, err = c.ListVettedPackages(t.Context(), VettingFilter{})
-	require.Contains(t, problem(t, err), "the answer is larger than what is read of one")
-	require.ErrorContains(t, err, "at most 67108864 are read")
+	_, ofList := c.ListVettedPackages(t.Context(), VettingFilter{})
+	_, _, ofChange := c.UpdateVettedPackages(t.Context(), VettingRequest{Changes: []VettingChange{{}}})
+	_, _, ofContract := c.ContractByID(t.Context(), "00ab", nil)
+	for _, err := range []error{ofList, ofChange, ofContract} {
+		require.Contains(t, problem(t, err), "the answer is larger than what is read of one")
+		require.ErrorContains(t, err, "at most 67108864 are read")
+	}
 	_, err = c.ReadUpdates(t.Context(), 3, 8)
 	require.Contains(t, problem(t, err), "the update after offset 3 is larger than what is read of an answer")
 	require.ErrorContains(t, err, "at most 134217728 are read")

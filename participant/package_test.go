@@ -104,26 +104,6 @@ func TestPackagesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A body of 1 GB whose length nobody said is not read to its end, nor is it kept.
-func TestPackagesThatAreTooLarge(t *testing.T) {
-	t.Parallel()
-	id, written := build.ID([]byte("p")), make(chan int, 1)
-	f := newFake(t, map[string]http.HandlerFunc{pathPackages + id: func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/octet-stream")
-		part, n := make([]byte, 1<<20), 0
-		for n < 1000 {
-			if _, err := w.Write(part); err != nil {
-				break
-			}
-			n++
-		}
-		written <- n
-	}})
-	_, err := newClient(t, f, with35, anyParty).Package(t.Context(), id)
-	require.Contains(t, problem(t, err), "types of this package are not known")
-	require.Less(t, <-written, 1000)
-}
-
 func TestPackageIDsAreChecked(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, nil)

@@ -54,20 +54,6 @@ func TestBodyCutOffMayBeTriedAgain(t *testing.T) {
 	}
 }
 
-func TestWrongContentTypeMayBeTriedAgain(t *testing.T) {
-	t.Parallel()
-	f := newFake(t, map[string]http.HandlerFunc{pathUpdatesPage: func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = io.WriteString(w, "<html>\n  <body>Please log in"+strings.Repeat(" ...", 1000))
-	}})
-	_, err := newClient(t, f, with35, anyParty).ReadUpdates(t.Context(), 4, 12)
-	e := retryable(t, err)
-	require.Equal(t, http.StatusOK, e.Status)
-	require.ErrorContains(t, err, `content type "text/html; charset=utf-8" instead of application/json`)
-	require.ErrorContains(t, err, `the answer begins "<html> <body>Please log in ...`)
-	require.Less(t, len(err.Error()), 800)
-}
-
 // What is no JSON by its type is no error object either, whatever it looks like.
 func TestAnAnswerOfAnotherTypeIsNoRefusal(t *testing.T) {
 	t.Parallel()
@@ -209,42 +195,4 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 		require.Error(t, err)
 	}
 	require.Less(t, f.opened.Load(), int64(10), "a busy machine may make more than one")
-}
-
-func TestRedirectIsNotFollowed(t *testing.T) {
-	t.Parallel()
-	f := newFake(t, map[string]http.HandlerFunc{pathUpdatesPage: func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, "https://login.example.com/start?code=s3cret", http.StatusFound)
-	}})
-	_, err := newClient(t, f, with35, anyParty).ReadUpdates(t.Context(), 4, 12)
-	require.Equal(t, http.StatusFound, retryable(t, err).Status)
-	require.ErrorContains(t, err, "it redirects to https://login.example.com/start, which is not followed; set --ledger-url")
-	require.NotContains(t, err.Error(), "s3cret")
-}
-
-// Answers about one thing, and about vetted packages, are read up to a cap of their own, however long they continue.
-func TestAnswersWithoutEnd(t *testing.T) {
-	t.Parallel()
-	var endless http.HandlerFunc = func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		for block := make([]byte, 1<<20); ; {
-			if _, err := w.Write(block); err != nil {
-				return // the client has read enough
-			}
-		}
-	}
-	f := newFake(t, map[string]http.HandlerFunc{pathContractByID: endless, pathVettingList: endless, pathVettingUpdate: endless})
-	c := newClient(t, f, with35, anyParty)
-	for name, ask := range map[string]func() error{
-		"contract": func() error { _, _, err := c.ContractByID(t.Context(), "00ab", nil); return err },
-		"list":     func() error { _, err := c.ListVettedPackages(t.Context(), VettingFilter{}); return err },
-		"update": func() error {
-			_, _, err := c.UpdateVettedPackages(t.Context(), VettingRequest{Changes: []VettingChange{{}}})
-			return err
-		},
-	} {
-		err := ask()
-		require.Contains(t, problem(t, err), "the answer is larger than what is read of one", name)
-		require.ErrorContains(t, err, "it has more than 67108864 bytes", name)
-	}
 }

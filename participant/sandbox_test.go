@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -298,57 +297,6 @@ func TestPrunedSimulatedParticipant(t *testing.T) {
 	got, err := c.PrunedOffset(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, ledger.Offset(pruned), got)
-}
-
-func TestSimulatedFaultsMayBeTriedAgain(t *testing.T) {
-	t.Parallel()
-	l := sandbox.NewLedger(sandbox.Options{Seed: 7})
-	l.Grow(50)
-	var fault atomic.Pointer[sandbox.Fault]
-	for _, version := range []string{"3.4", "3.5"} {
-		srv := simulated(t, l, sandbox.ServerOptions{Version: version, Fault: func(*http.Request) *sandbox.Fault { return fault.Load() }})
-		c := discovered(t, srv.URL, anyParty)
-		for _, f := range []sandbox.Fault{
-			{Cut: 500}, {Cut: 1}, {Reset: true}, {Status: 503, ContentType: "text/plain", Body: "away"},
-			{Status: 200, ContentType: "text/html", Body: "<html>"}, {Status: 200, ContentType: "application/json", Body: `[{"update"`},
-		} {
-			fault.Store(&f)
-			_, err := c.ReadUpdates(t.Context(), 0, ledger.Offset(l.End()))
-			_ = retryable(t, err)
-			_, err = c.ReadSnapshot(t.Context(), ledger.Offset(l.End()), ledger.Token{})
-			_ = retryable(t, err)
-		}
-		fault.Store(nil)
-		_, err := c.ReadUpdates(t.Context(), 0, ledger.Offset(l.End()))
-		require.NoError(t, err)
-	}
-}
-
-func TestTokenOfTheSimulatedParticipant(t *testing.T) {
-	t.Parallel()
-	l := sandbox.NewLedger(sandbox.Options{Seed: 8})
-	l.Grow(10)
-	srv := simulated(t, l, sandbox.ServerOptions{Token: "right"})
-
-	none, err := New(Config{URL: srv.URL}, anyParty)
-	require.NoError(t, err)
-	t.Cleanup(none.Close)
-	_, err = none.Discover(t.Context())
-	require.Contains(t, problem(t, err), "--ledger-token-file")
-
-	cfg := Config{URL: srv.URL}
-	withToken(t, "wrong")(&cfg)
-	c, err := New(cfg, anyParty)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	_, err = c.Discover(t.Context())
-	require.Equal(t, http.StatusUnauthorized, retryable(t, err).Status)
-	require.NoError(t, os.WriteFile(cfg.Access.TokenFile, []byte("right"), 0o600))
-	_, err = c.Discover(t.Context())
-	require.NoError(t, err)
-	end, err := c.LedgerEnd(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, ledger.Offset(l.End()), end)
 }
 
 // The server is upgraded from 3.4 to 3.6 between two reads.

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -12,8 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/oauth2"
-	"golang.org/x/oauth2/clientcredentials"
 )
 
 const goodForm = "grant_type=client_credentials&client_id=id&client_secret=secret"
@@ -110,28 +107,6 @@ func TestTokenEndpointGrants(t *testing.T) {
 	silent, endpoint := tokenEndpoint(t, AuthorityOptions{OmitExpiresIn: true})
 	require.NotContains(t, askToken(t, endpoint, goodForm, nil).body, "expires_in")
 	require.Equal(t, 1, silent.Granted())
-}
-
-// The usual library of clients gets tokens in each of its styles.
-func TestTokenEndpointServesTheOAuth2Library(t *testing.T) {
-	t.Parallel()
-	a, endpoint := tokenEndpoint(t, AuthorityOptions{})
-	a.AddClient("a b:c", "s%+&é\"", "user")
-	for _, style := range []oauth2.AuthStyle{oauth2.AuthStyleAutoDetect, oauth2.AuthStyleInHeader, oauth2.AuthStyleInParams} {
-		config := clientcredentials.Config{
-			ClientID: "a b:c", ClientSecret: "s%+&é\"", TokenURL: endpoint.URL, AuthStyle: style, Scopes: []string{"one", "two"},
-			EndpointParams: url.Values{"audience": {"https://ledger"}},
-		}
-		token, err := config.Token(context.WithValue(t.Context(), oauth2.HTTPClient, endpoint.Client()))
-		require.NoError(t, err)
-		require.Equal(t, "Bearer", token.Type())
-		require.False(t, token.Expiry.IsZero())
-		require.Equal(t, Grant{"a b:c", "one two", "https://ledger", style != oauth2.AuthStyleInParams}, a.LastGrant())
-		p, ok := a.verify(token.AccessToken)
-		require.True(t, ok)
-		require.Equal(t, "https://ledger", p.Audience)
-	}
-	require.Equal(t, 3, a.Granted())
 }
 
 func TestTokenEndpointRefuses(t *testing.T) {

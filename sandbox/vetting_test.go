@@ -361,34 +361,6 @@ func TestBadVettingRequests(t *testing.T) {
 	require.Equal(t, before, v.l.Vetting())
 }
 
-func TestPathsOfVettingByVersion(t *testing.T) {
-	t.Parallel()
-	l := NewLedger(Options{})
-	for version, want := range map[string]string{
-		"3.4": "POST /update, POST /list, POST, GET", "3.5": "POST /update, POST /list, POST, GET",
-		"3.6": "POST /update, POST /list", "strict": "POST /update", "none": "",
-	} {
-		opts := ServerOptions{Version: version}
-		switch version {
-		case "strict":
-			opts = ServerOptions{StrictInterface: true}
-		case "none":
-			opts = ServerOptions{NoVetting: true}
-		}
-		c := serve(t, l, opts)
-		var served []string
-		for _, path := range []string{"POST /update", "POST /list", "POST ", "GET "} {
-			method, end, _ := strings.Cut(path, " ")
-			body := fmt.Sprintf(`{"changes":[%s],"synchronizerId":%q,"dryRun":true}`, unvet(), l.Synchronizers()[0])
-			if a := c.do(method, "/v2/package-vetting"+end, body); a.status != http.StatusNotFound {
-				require.Equal(t, http.StatusOK, a.status)
-				served = append(served, strings.TrimSpace(path))
-			}
-		}
-		require.Equal(t, want, strings.Join(served, ", "), version)
-	}
-}
-
 // What is vetted is the ledger's: all its servers show it, and no change is lost.
 func TestConcurrentVetting(t *testing.T) {
 	t.Parallel()

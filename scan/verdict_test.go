@@ -1,17 +1,7 @@
 package scan
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
-	"io"
-	"log"
-	"math/big"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -189,36 +179,4 @@ func TestRefusedCredentials(t *testing.T) {
 	_, err = client(t, Config{URL: strings.Replace(s.URL, "//", "//joe:hunter2@", 1)}).TransactionsAfter(t.Context(), "")
 	require.Contains(t, problem(t, err), "the Scan service, or a proxy before it, refused the user and password in --scan-url. "+
 		"correct them, or give a token with --scan-token-file")
-}
-
-func TestAnUntrustedServiceNeedsAnOperatorAtFirst(t *testing.T) {
-	t.Parallel()
-	s := httptest.NewUnstartedServer(answer(200, page("#1:0")))
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	_, err := client(t, Config{URL: s.URL}).TransactionsAfter(t.Context(), "")
-	require.Contains(t, problem(t, err), "which is not trusted. give the certificate of that authority with --scan-ca-file")
-
-	caFile := fileOf(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))
-	c := client(t, Config{URL: s.URL, Access: access.Config{CAFile: caFile}})
-	_, err = c.TransactionsAfter(t.Context(), "")
-	require.NoError(t, err)
-
-	// It was right before, so it may be so again.
-	require.NoError(t, os.WriteFile(caFile, authority(t), 0o600))
-	_, err = c.TransactionsAfter(t.Context(), "#1:0")
-	require.Zero(t, retryable(t, err).Status)
-	require.ErrorContains(t, err, "which is not trusted; put the certificate of that authority into "+caFile+" (--scan-ca-file)")
-}
-
-// authority is a certificate that signs none of the others, in PEM form.
-func authority(t *testing.T) []byte {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
