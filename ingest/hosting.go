@@ -48,41 +48,26 @@ type Hosting struct {
 // Run works until ctx ends or all are asked about after Finish. Its error is that of RunTask.
 func (h *Hosting) Run(ctx context.Context) error {
 	t := newTask(TaskReport{Name: TaskHosting, Sink: h.Sink, Logger: h.Logger, Watch: h.Watch, Finish: h.Finish})
-	said := false
+	var refused time.Time // when the participant last did not say it
+	round := func(ctx context.Context) (more bool, err error) {
+		if time.Since(refused) < restFor {
+			return false, nil
+		}
+		n, err := h.round(ctx)
+		if errors.Is(err, ledger.ErrNotOffered) { // no failure: nobody can mend it who reads with few rights
+			if refused.IsZero() {
+				h.Logger.InfoContext(ctx, "the participant does not say which parties it hosts: sums of holdings are of what is "+
+					"stored, also of parties that are hosted elsewhere", "task", TaskHosting, "error", err)
+			}
+			refused, err = time.Now(), nil
+		}
+		return n >= mostParties, err
+	}
 	return t.run(ctx, func(ctx context.Context, worked func()) error {
 		if err := h.Sink.ForgetHosting(ctx, h.Named); err != nil {
 			return err
 		}
-		for ctx.Err() == nil {
-			last, asked := t.finishing(), time.Now()
-			n, err := h.round(ctx)
-			if errors.Is(err, ledger.ErrNotOffered) { // no failure: nobody can mend it who reads with few rights
-				if !said {
-					h.Logger.InfoContext(ctx, "the participant does not say which parties it hosts: sums of holdings are of what is "+
-						"stored, also of parties that are hosted elsewhere", "task", TaskHosting, "error", err)
-				}
-				said = true
-				worked()
-				if last {
-					return nil
-				}
-				SleepOr(ctx, restFor, h.Finish, nil)
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			worked()
-			switch {
-			case n >= mostParties:
-			case last:
-				return nil
-			default:
-				SleepOr(ctx, idleHosting, h.Wake, h.Finish)
-				SleepOr(ctx, time.Until(asked.Add(hostingEvery)), h.Finish, nil)
-			}
-		}
-		return nil
+		return t.rounds(ctx, worked, schedule{wake: h.Wake, every: hostingEvery, idle: idleHosting}, round)
 	})
 }
 

@@ -69,15 +69,12 @@ func (l *loader) resting() bool { return l.fetching == 0 && l.writing == 0 && le
 // windows below the highest fetched offset are requested. It reports whether the plan is exhausted.
 func (l *loader) fetch(ctx context.Context, further bool) (exhausted bool) {
 	for ctx.Err() == nil && l.limit.allows(l.fetching) {
-		if l.wakeAt = l.pausesUntil(); !l.wakeAt.IsZero() {
+		if l.wakeAt = l.waitsUntil(); !l.wakeAt.IsZero() {
 			return false
 		}
 		window, ok := l.plan.next(l.limit.most)
 		if !ok {
 			return true
-		}
-		if l.wakeAt = l.rate.spacesUntil(); !l.wakeAt.IsZero() {
-			return false
 		}
 		room := l.roomFor(window)
 		full := l.room > 0 && l.room+room > bytesInFlight

@@ -34,8 +34,13 @@ func newPace(maxRequests int, logger *slog.Logger, stream string) pace {
 		limit: newLimiter(cmp.Or(maxRequests, DefaultMaxRequests))}
 }
 
-// pausesUntil returns when a pause ends; the zero time where there is none.
-func (p *pace) pausesUntil() time.Time { return ifAhead(p.pause) }
+// waitsUntil returns when the next request may begin; the zero time: now.
+func (p *pace) waitsUntil() time.Time {
+	if next := later(p.pause, p.rate.next); time.Now().Before(next) {
+		return next
+	}
+	return time.Time{}
+}
 
 // requestWorked learns from an answer.
 func (p *pace) requestWorked() {
@@ -50,7 +55,7 @@ func (p *pace) requestFailed(ctx context.Context, err error) (giveUp bool) {
 	if refusedTooOften(err) {
 		p.rate.tooOften(time.Now())
 	}
-	if !p.pausesUntil().IsZero() {
+	if time.Now().Before(p.pause) {
 		p.pause = later(p.pause, time.Now().Add(asksFor(err)))
 		return false
 	}
@@ -67,14 +72,6 @@ func (p *pace) requestFailed(ctx context.Context, err error) (giveUp bool) {
 func refusedTooOften(err error) bool {
 	var refusal interface{ TooOften() bool }
 	return errors.As(err, &refusal) && refusal.TooOften()
-}
-
-// ifAhead returns a time that is still to come; the zero time for one that is not.
-func ifAhead(at time.Time) time.Time {
-	if time.Now().Before(at) {
-		return at
-	}
-	return time.Time{}
 }
 
 // startTrail is Tracer.Follow; without a tracer the trail is nil.
@@ -165,9 +162,6 @@ func (r *rate) worked() {
 	r.answered++
 	r.every -= r.every / 64
 }
-
-// spacesUntil returns when the next request may begin; the zero time: now.
-func (r *rate) spacesUntil() time.Time { return ifAhead(r.next) }
 
 // begun notes that a request begins.
 func (r *rate) begun(now time.Time) { r.next = later(r.next, now).Add(r.every) }

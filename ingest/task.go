@@ -146,19 +146,39 @@ func (t *task) run(ctx context.Context, run func(ctx context.Context, worked fun
 
 func (t *task) runEvery(ctx context.Context, interval time.Duration, do func(ctx context.Context) error) error {
 	return t.run(ctx, func(ctx context.Context, worked func()) error {
-		for ctx.Err() == nil {
-			last := t.finishing()
-			if err := do(ctx); err != nil {
-				return err
-			}
-			worked()
-			if last {
-				return nil
-			}
-			SleepOr(ctx, interval, t.Finish, nil)
-		}
-		return nil
+		return t.rounds(ctx, worked, schedule{idle: interval}, func(ctx context.Context) (bool, error) {
+			return false, do(ctx)
+		})
 	})
+}
+
+// schedule says when a task has its next round, if there is no more to do at once.
+type schedule struct {
+	wake  <-chan struct{} // there may be more to do; nil: that is not said
+	every time.Duration   // at most this often
+	idle  time.Duration   // and at least this often
+}
+
+// rounds does one round after the other until one fails, ctx ends, or after Finish there is no more to do.
+func (t *task) rounds(ctx context.Context, worked func(), when schedule,
+	round func(ctx context.Context) (more bool, err error)) error {
+	for ctx.Err() == nil {
+		last, began := t.finishing(), time.Now()
+		more, err := round(ctx)
+		if err != nil {
+			return err
+		}
+		worked()
+		switch {
+		case more:
+		case last:
+			return nil
+		default:
+			SleepOr(ctx, when.idle, when.wake, t.Finish)
+			SleepOr(ctx, time.Until(began.Add(when.every)), t.Finish, nil)
+		}
+	}
+	return nil
 }
 
 // finishing reports whether it is time to finish. What is found missing after that is all that is left.

@@ -126,14 +126,13 @@ func (r *transactionsRun) step(ctx context.Context) error {
 	if failed := r.settle(ctx); failed != nil {
 		err = failed
 	}
-	var misfit *TransactionsMisfit
-	switch {
-	case errors.As(err, &misfit):
-		return r.misfits(ctx, misfit)
-	case err != nil:
-		return err
+	if err == nil {
+		err = r.nothingNew(ctx)
 	}
-	return r.nothingNew(ctx)
+	if misfit, ok := errors.AsType[*TransactionsMisfit](err); ok {
+		return r.misfits(ctx, misfit)
+	}
+	return err
 }
 
 // passed handles the goal when it was passed. A page without new records may never come from a busy service, so it is
@@ -167,18 +166,11 @@ func (r *transactionsRun) nothingNew(ctx context.Context) error {
 	case !r.again: // perhaps a record came between the two requests
 		r.again = true
 		return nil
-	case !r.fresh:
-		return r.begin(ctx)
+	case len(newest) == 0:
+		return &TransactionsMisfit{What: "the service has no records any more", Short: true}
 	}
-	behind, err := r.pages.IsBehind(ctx, newest, r.Sink.StoredTransactions)
-	if err != nil {
-		return err
-	}
-	if behind || len(newest) == 0 {
-		return r.behind(ctx)
-	}
-	return fmt.Errorf("the service serves nothing after the last stored record, but its newest is %q; or it serves "+
-		"fewer records in a page than share an event id", newest[0].EventID)
+	return &TransactionsMisfit{What: fmt.Sprintf("the service serves nothing after the last stored record, but its newest "+
+		"is %q; or it serves fewer records in a page than share an event id", newest[0].EventID), Short: true}
 }
 
 // current is called when the history was read to its end. It waits for more.
@@ -224,7 +216,7 @@ func (r *transactionsRun) misfits(ctx context.Context, misfit *TransactionsMisfi
 	switch {
 	case err != nil:
 		return err
-	case behind:
+	case behind || misfit.Short && len(newest) == 0:
 		return r.behind(ctx)
 	case misfit.Short:
 		return misfit

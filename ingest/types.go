@@ -65,27 +65,15 @@ func (t *Types) Run(ctx context.Context) error {
 	task := newTask(TaskReport{Name: TaskTypes, Sink: t.Sink, Logger: t.Logger, Watch: t.Watch, Finish: t.Finish})
 	task.retry.Rest, task.retry.Final = restFor, lastingOrNotOffered
 	warned := map[string]bool{} // packages that can't be had
-	return task.run(ctx, func(ctx context.Context, worked func()) error {
-		for ctx.Err() == nil {
-			last, asked := task.finishing(), time.Now()
-			n, err := t.round(ctx, warned)
-			if t.Forget != nil {
-				t.Forget()
-			}
-			if err != nil {
-				return err
-			}
-			worked()
-			switch {
-			case n > 0:
-			case last:
-				return nil
-			default:
-				SleepOr(ctx, idleTypes, t.Wake, t.Finish)
-				SleepOr(ctx, time.Until(asked.Add(typesEvery)), t.Finish, nil)
-			}
+	round := func(ctx context.Context) (more bool, err error) {
+		n, err := t.round(ctx, warned)
+		if t.Forget != nil {
+			t.Forget()
 		}
-		return nil
+		return n > 0, err
+	}
+	return task.run(ctx, func(ctx context.Context, worked func()) error {
+		return task.rounds(ctx, worked, schedule{wake: t.Wake, every: typesEvery, idle: idleTypes}, round)
 	})
 }
 

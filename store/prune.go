@@ -66,6 +66,9 @@ func (l *PruningWriter) prune(ctx context.Context, floor ledger.Offset, refuse f
 		if err := l.store.refusePrune(ctx, &extent, floor); err != nil || floor <= extent.HistoryFloor {
 			return err
 		}
+		if err := l.store.refuseWithoutRecords(ctx, tx, &extent, floor); err != nil {
+			return err
+		}
 		p := pruning{leader: l, tx: tx, floor: int64(floor), from: int64(extent.HistoryFloor),
 			copied: int64(extent.Watermark), resets: resets, refuse: refuse}
 		pruned = true
@@ -78,6 +81,22 @@ func (l *PruningWriter) prune(ctx context.Context, floor ledger.Offset, refuse f
 		l.forgetStatistics(ctx)
 	}
 	return nil
+}
+
+// refuseWithoutRecords refuses to prune a network's updates from which records have still to follow.
+func (s *Store) refuseWithoutRecords(ctx context.Context, tx pgx.Tx, extent *Extent, floor ledger.Offset) error {
+	if !s.OfNetwork() {
+		return nil
+	}
+	derived, err := bounds.ReadDerived(ctx, s.db, tx, extent)
+	if err != nil || derived.Any && !derived.Outdated && derived.To >= floor {
+		return err
+	}
+	return &ledger.Problem{
+		What: fmt.Sprintf("records that follow from the updates up to offset %d have to be derived first, and could not be "+
+			"after pruning", floor),
+		Do: "let the daemon (`indexer run`) derive them, and prune again: the metric derived_offset says how far it is",
+	}
 }
 
 // forgetStatistics takes the values of what was pruned out of the planner's statistics. What was pruned stays so if

@@ -49,6 +49,9 @@ type PrunedTable struct {
 // Empty reports whether there is nothing to prune.
 func (p *PrunePlan) Empty() bool { return p.Floor <= p.From }
 
+// Worthwhile reports whether at least as many rows go as have to be copied.
+func (p *PrunePlan) Worthwhile() bool { return !p.Empty() && p.Rows() >= p.Copied }
+
 // Rows returns about how many rows are removed.
 func (p *PrunePlan) Rows() (rows int64) {
 	for _, table := range p.Tables {

@@ -196,18 +196,3 @@ func (l *UpdatesWriter) recordsRemoved(ctx context.Context, tx pgx.Tx, at ledger
 	}
 	return writing.NoteRewrite(ctx, tx, findings.SealedTransactions, left, last, reason)
 }
-
-// DerivedTo returns up to which offset the records are derived that follow from a network's updates; ok is false where
-// none are, or where they have to be derived again.
-func (s *Store) DerivedTo(ctx context.Context) (to ledger.Offset, ok bool, err error) {
-	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		extent, err := bounds.Read(ctx, s.db, tx)
-		if err != nil || !extent.Started {
-			return err
-		}
-		d, err := bounds.ReadDerived(ctx, s.db, tx, &extent)
-		to, ok = d.To, d.Any && !d.Outdated
-		return err
-	})
-	return to, ok, err
-}

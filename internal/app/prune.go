@@ -86,29 +86,10 @@ func (p *pruning) plan(ctx context.Context) (plan store.PrunePlan, held export.H
 // prune removes what was planned. The leader keeps others from pruning.
 func (p *pruning) prune(ctx context.Context, leader *store.PruningWriter, plan store.PrunePlan,
 	held export.Held) error {
-	if err := refuseWithoutRecords(ctx, p.db, p.network, plan.Floor); err != nil {
-		return err
-	}
 	if p.exported == nil {
 		return leader.Prune(ctx, plan.Floor)
 	}
 	return leader.PruneExported(ctx, plan.Floor, held.To, held.Change)
-}
-
-// refuseWithoutRecords refuses to prune a network's updates from which records have still to follow.
-func refuseWithoutRecords(ctx context.Context, db *store.Store, network bool, floor ledger.Offset) error {
-	if !network {
-		return nil
-	}
-	to, ok, err := db.DerivedTo(ctx)
-	if err != nil || ok && to >= floor {
-		return err
-	}
-	return &ledger.Problem{
-		What: fmt.Sprintf("records that follow from the updates up to offset %d have to be derived first, and could not be "+
-			"after pruning", floor),
-		Do: "let the daemon (`indexer run`) derive them, and prune again: the metric derived_offset says how far it is",
-	}
 }
 
 // startPruning starts the task that prunes what is older than --retain, if that is given. Of a ledger without an export
@@ -145,7 +126,7 @@ func (x *indexer) prune(ctx context.Context, from string) error {
 	if err != nil {
 		return err
 	}
-	if worthwhile(plan) {
+	if plan.Worthwhile() {
 		if err := x.pruneNow(ctx, &p, plan, held); err != nil {
 			return err
 		}
@@ -163,9 +144,6 @@ func (x *indexer) prune(ctx context.Context, from string) error {
 	}
 	return nil
 }
-
-// worthwhile reports whether at least as many rows go as have to be copied.
-func worthwhile(plan store.PrunePlan) bool { return !plan.Empty() && plan.Rows() >= plan.Copied }
 
 // pruneNow prunes what was planned, unless another process prunes.
 func (x *indexer) pruneNow(ctx context.Context, p *pruning, plan store.PrunePlan, held export.Held) error {

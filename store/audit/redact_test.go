@@ -456,7 +456,7 @@ func TestWhatWasRedactedDoesNotComeBackWithAResync(t *testing.T) {
 		return ledger.SnapshotPage{Next: storetest.Token("t1"), Entries: []ledger.ContractEntry{entry, storetest.ActiveEntry(11, 1, "kept", "sync::1", 0)}}
 	}
 	write := func(page ledger.SnapshotPage) {
-		resync := l.Resync()
+		resync := l.Resync(false)
 		progress, err := resync.BeginSnapshot(ctx, "", scope, 12)
 		require.NoError(t, err)
 		require.Zero(t, progress.Entries)
