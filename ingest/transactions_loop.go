@@ -169,8 +169,8 @@ func (r *transactionsRun) nothingNew(ctx context.Context) error {
 	case len(newest) == 0:
 		return &TransactionsMisfit{What: "the service has no records any more", Short: true}
 	}
-	return &TransactionsMisfit{What: fmt.Sprintf("the service serves nothing after the last stored record, but its newest "+
-		"is %q; or it serves fewer records in a page than share an event id", newest[0].EventID), Short: true}
+	return &TransactionsMisfit{What: fmt.Sprintf("the service serves nothing after the last stored record, but its "+
+		"newest is %q; or it serves fewer records in a page than share an event id", newest[0].EventID), Short: true}
 }
 
 // current is called when the history was read to its end. It waits for more.
