@@ -49,32 +49,6 @@ func requireProblem(t *testing.T, err error, parts ...string) {
 	}
 }
 
-// A snapshot and the updates behind it give what the ledger's model says, on every server.
-func TestBackfillThenIndex(t *testing.T) {
-	t.Parallel()
-	for name, options := range map[string]sandbox.ServerOptions{
-		"3.4, no tokens": {Version: "3.4", ListLimit: 5000},
-		"3.5":            {Version: "3.5"},
-		"3.6":            {Version: "3.6", ExtraEntries: true},
-		"strict":         {StrictInterface: true, ListLimit: 30},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			brief.Sample(t)
-			l := sandbox.NewLedger(sandbox.Options{Seed: 3})
-			l.Grow(800)
-			at := quietOffset(t, l)
-			database, ledgerURL := throwaway.Migrated(t, migrate), serve(t, l, options)
-			progress, err := RunBackfill(t.Context(), backfillFor(database, ledgerURL, defaultScope(), at), testLogger(t), nil)
-			require.NoError(t, err)
-			require.EqualValues(t, at, progress.At)
-			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, ledgerURL, defaultScope()), testLogger(t)))
-			truth := sandbox.Scope{Shape: sandbox.ACSDelta, Version: options.Version}
-			require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(truth, at, l.End()), relations(t, database)))
-		})
-	}
-}
-
 // A server without tokens that cuts a long snapshot without saying so is refused, and nothing of it is kept.
 func TestBackfillOfASnapshotThatMayBeCut(t *testing.T) {
 	t.Parallel()

@@ -110,8 +110,8 @@ func (w *begunWorld) index(t *testing.T, snapshot bool) {
 	require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))
 }
 
-// requireBegunAt compares a database with one that began with a snapshot at an offset: every row of every relation,
-// what was active at every offset, and what is claimed.
+// requireBegunAt requires what a database has that began with a snapshot at an offset: every row of every relation, and
+// what was active at every offset.
 func (w *begunWorld) requireBegunAt(t *testing.T, at int64) {
 	t.Helper()
 	requireFloors(t, w.database, at, at)
@@ -122,17 +122,6 @@ func (w *begunWorld) requireBegunAt(t *testing.T, at int64) {
 		}
 	}
 	require.Equal(t, trueActiveAt(w.ledger, w.truth, at), activeAt(t, w.database, at))
-	reference := throwaway.Migrated(t, migrate)
-	_, err := RunBackfill(t.Context(), backfillFor(reference, w.ledgerURL, w.scope, at), testLogger(t), nil)
-	require.NoError(t, err)
-	require.NoError(t, RunIndexer(t.Context(), indexerFor(reference, w.ledgerURL, w.scope), testLogger(t)))
-	for _, table := range []string{"lifetimes", "active_contracts"} {
-		query := fmt.Sprintf("SELECT (to_jsonb(x) - 'template_ref' - 'synchronizer_ref' - 'stakeholders_ref' || jsonb_build_object('stakeholders', (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = x.stakeholders_ref), 'template', to_jsonb(t) - '{template_ref,digest}'::text[], 'synchronizer', s.synchronizer_id))::text "+
-			"FROM indexer.%s x JOIN indexer.templates t USING (template_ref) JOIN indexer.synchronizers s USING (synchronizer_ref) ORDER BY 1", table)
-		require.Equal(t, texts(t, reference, query), texts(t, w.database, query), table)
-	}
-	const snapshots = "SELECT snapshot_offset || ' ' || entries || ' ' || (finished_at IS NOT NULL) FROM indexer.snapshots"
-	require.Equal(t, texts(t, reference, snapshots), texts(t, w.database, snapshots))
 	result := requireVerified(t, w.database, w.ledgerURL)
 	require.Empty(t, result.Notes)
 	require.Positive(t, result.Updates.Carried, "the snapshot's entries were compared")

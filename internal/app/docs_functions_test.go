@@ -114,7 +114,8 @@ func (d *documented) testFunctions(t *testing.T) {
 					for j, other := range f.arguments {
 						plain[j] = hostile[other][0] + "::" + other
 					}
-					for _, arguments := range [][]string{slices.Clone(nulls), plain} {
+					calls := [][]string{slices.Clone(nulls), plain}
+					for _, arguments := range calls[:min(len(nulls), 2)] { // with one argument both are the same
 						arguments[i] = value + "::" + kind
 						_, _, code := d.call(t, f, arguments)
 						require.Contains(t, refusals, code, "%s(%s)", f.name, strings.Join(arguments, ", "))

@@ -133,7 +133,7 @@ func TestFilesOutliveKills(t *testing.T) {
 			}
 			random := rand.New(rand.NewPCG(84, 0))
 			l := sandbox.NewLedger(sandbox.Options{Seed: 84})
-			l.Grow(300)
+			l.Grow(150)
 			database, server := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)
 			s := &sealed{Ledger: l, t: t, database: database, cfg: indexerFor(database, server, effects())}
 			s.sealUntil(allSealed)
@@ -149,21 +149,21 @@ func TestFilesOutliveKills(t *testing.T) {
 			kills := 0
 			same := func() {
 				t.Helper()
-				kills += killUntilDone(t, random, env, program, "export", "--updates=40", "--to", to)
+				kills += killUntilDone(t, random, env, program, "export", "--updates=20", "--to", to)
 				late(false)
-				ran("export", "--updates=40", "--check", "--to", to)
-				ran("export", "--updates=40", "--to", whole)
+				ran("export", "--updates=20", "--check", "--to", to)
+				ran("export", "--updates=20", "--to", whole)
 				require.Equal(t, filesIn(t, whole), filesIn(t, to))
 			}
 			late(true)
-			killAgain(t, random, 5, env, program, "export", "--follow", "--updates=40", "--to", to)
+			killAgain(t, random, 3, env, program, "export", "--follow", "--updates=20", "--to", to)
 			same()
 
 			late(true)
 			repairLifetimes(t, Export{Database: config.Database{DatabaseURL: database}})
 			_, err := CreateViews(t.Context(), viewsOf(database, "Agreement"), testLogger(t))
 			require.NoError(t, err)
-			killAgain(t, random, 5, env, program, "export", "--follow", "--updates=40", "--to", to)
+			killAgain(t, random, 3, env, program, "export", "--follow", "--updates=20", "--to", to)
 			_, err = CreateViews(t.Context(), viewsOf(database, "Offer"), testLogger(t))
 			require.NoError(t, err)
 			same()

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -317,27 +316,6 @@ func TestWhatIsExportedIsWhatIsShown(t *testing.T) {
 		require.Empty(t, wrote)
 		require.Equal(t, before, filesOf(t, folder), "again: nothing is written")
 	}
-}
-
-// Killed at any point and started again, an export has the ranges and rows of one that was not, and no other files.
-func TestAnExportIsKilledAtAnyPoint(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	brief.Long(t, "kills a program again and again until it gets through")
-	l := sandbox.NewLedger(sandbox.Options{Seed: 62})
-	l.Grow(300)
-	database := throwaway.Migrated(t, migrate)
-	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, l, sandbox.ServerOptions{}), everything("ledger-effects")), testLogger(t)))
-	whole, folder := t.TempDir(), t.TempDir()
-	_, err := exported(t, Export{Database: config.Database{DatabaseURL: database}, To: whole, Options: export.Options{Updates: 5}})
-	require.NoError(t, err)
-	kills := killUntilDone(t, rand.New(rand.NewPCG(62, 0)), []string{"INDEXER_DATABASE_URL=" + database}, build(t, "indexer"), "export", "--to", folder, "--updates=5")
-	require.Positive(t, kills)
-	require.Equal(t, rangesOf(filesOf(t, whole)), rangesOf(filesOf(t, folder))) // rows are compared below
-	none, err := exported(t, Export{Database: config.Database{DatabaseURL: database}, To: folder, Check: true})
-	require.NoError(t, err)
-	require.Empty(t, none)
-	requireExported(t, database, "ledger", folder, ledger.Offset(watermarkOf(t, database)))
 }
 
 // What an export that ended early left is removed: no engine finds rows twice.

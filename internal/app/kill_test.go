@@ -161,36 +161,80 @@ func TestKilledAtAnyPoint(t *testing.T) {
 	}
 }
 
-// Killed with SIGKILL at any point, a repair beside a daemon that follows the ledger, and a reset, get through when
-// they are run again. Then the database is what the ledger is.
-func TestRepairsAndResetsAreKilledAtAnyPoint(t *testing.T) {
+// Killed with SIGKILL at any point, beside a daemon that follows the ledger, what changes a database gets through when
+// it is run again: a repair, a redaction, pruning, a reset, and reanchoring to a restored participant. Then the database
+// is what the ledger is, and no row of any table has what was redacted.
+func TestCommandsAreKilledAtAnyPoint(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "kills a program again and again until it gets through")
-	l := sandbox.NewLedger(sandbox.Options{Seed: 107})
+	l, scope := sandbox.NewLedger(sandbox.Options{Seed: 107}), sandbox.Scope{Shape: sandbox.ACSDelta}
 	l.Grow(300)
 	database := throwaway.Migrated(t, migrate)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{Latency: time.Millisecond}), defaultScope())
-	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	index := func() {
+		t.Helper()
+		require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	}
+	index()
+	kills, random, program := 0, rand.New(rand.NewPCG(7, 8)), build(t, "indexer")
+	env := []string{"INDEXER_DATABASE_URL=" + database, "INDEXER_LEDGER_URL=" + cfg.LedgerURL}
+	run := func(args ...string) { kills += killUntilDone(t, random, env, program, args...) }
 	execute(t, database,
 		"DELETE FROM indexer.updates WHERE ledger_offset % 50 = 0", "DELETE FROM indexer.created WHERE ledger_offset % 40 = 1",
-		"UPDATE indexer.created SET payload = '{}' WHERE ledger_offset % 30 = 2", "DELETE FROM indexer.active_contracts WHERE activated_offset % 20 = 3",
+		"UPDATE indexer.created SET payload = '{}' WHERE ledger_offset % 30 = 2",
+		"DELETE FROM indexer.active_contracts WHERE activated_offset % 20 = 3",
 		"DELETE FROM indexer.lifetimes WHERE activated_offset % 20 = 4", "DELETE FROM indexer.synchronizers WHERE synchronizer_ref = 1",
 	)
-	cfg.VerifyRate = 100
-	daemon := startIndexer(t, cfg)
-	env := []string{"INDEXER_DATABASE_URL=" + database, "INDEXER_LEDGER_URL=" + cfg.LedgerURL}
-	random := rand.New(rand.NewPCG(7, 8))
-	kills := killUntilDone(t, random, env, build(t, "indexer"), "verify", "--all", "--repair")
-	l.Grow(50)
-	waitFor(t, database, lastUpdate(l))
-	require.NoError(t, daemon.finish())
-	truth := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End())
-	require.Empty(t, sandbox.Diff(truth, relations(t, database)), "repaired")
+	follows := cfg
+	follows.VerifyRate = 100
+	daemon := startIndexer(t, follows)
+	grow := func() {
+		t.Helper()
+		l.Grow(20)
+		waitFor(t, database, lastUpdate(l))
+	}
+	run("verify", "--all", "--repair")
+	grow()
+	require.Empty(t, sandbox.Diff(l.Truth(scope, l.End()), relations(t, database)), "repaired")
 
-	kills += killUntilDone(t, random, env, build(t, "indexer"), "reset", "--apply", "--to-offset", fmt.Sprint(l.Offset(50)))
+	secret := texts(t, database, `SELECT unnest(ARRAY[x.contract_id, x.payload::text]) FROM (
+		SELECT c.contract_id, c.payload FROM ledger.created_events c JOIN ledger.archived_events a USING (contract_id)
+		WHERE c.ledger_offset > $1
+			AND NOT EXISTS (SELECT FROM ledger.created_events o WHERE o.payload = c.payload AND o.contract_id <> c.contract_id)
+			AND NOT EXISTS (SELECT FROM ledger.active_contracts o WHERE o.contract_id = c.contract_id)
+		ORDER BY length(c.payload::text) DESC, c.ledger_offset LIMIT 1) x`, l.Offset(100))
+	tables := texts(t, database, `SELECT c.oid::regclass::text FROM pg_class c
+		WHERE c.relnamespace = 'indexer'::regnamespace AND c.relkind = 'r'`)
+	holding := func() (found []string) {
+		for _, table := range tables {
+			query := "SELECT 1::text FROM " + table + ` t WHERE position($1 IN replace(t::text, '""', '"')) > 0 LIMIT 1`
+			found = append(found, texts(t, database, query, secret[1])...)
+		}
+		return found
+	}
+	require.NotEmpty(t, holding())
+	run("redact", "--contract", secret[0], "--reason", "a test", "--apply")
+	grow()
+	require.Empty(t, holding())
+
+	floor := offsetAfter(l, l.Offset(60))
+	run("prune", "--before", fmt.Sprint(floor+1), "--apply")
+	grow()
+	require.NoError(t, daemon.finish())
+	check := func(after string) {
+		t.Helper()
+		requireFloors(t, database, floor, floor)
+		want := sandbox.Redact(l.TruthFromSnapshot(scope, floor, l.End()), map[string]bool{secret[0]: true}, nil)
+		require.Empty(t, sandbox.Diff(want, relations(t, database)), after)
+		require.EqualValues(t, 1, requireVerified(t, database, cfg.LedgerURL).RedactedContracts, after)
+	}
+	check("pruned")
+	run("reset", "--apply", "--to-offset", fmt.Sprint(l.Offset(250)))
+	index()
+	check("read again")
+	l.Redeal(200, 7) // the participant is restored from a backup, and deals the offsets anew
+	run("reanchor", "--apply")
+	index()
+	check("reanchored")
 	require.Positive(t, kills)
-	cfg.VerifyRate = 0
-	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
-	require.Empty(t, sandbox.Diff(truth, relations(t, database)), "read again")
-	requireVerified(t, database, cfg.LedgerURL)
 }

@@ -109,7 +109,7 @@ var hostileAnswers = []struct {
 	{"millions of values", 1, func(w *answerWriter, after int64) {
 		w.page(after, after+1, func() { w.created(after+1, func() { w.put("["); w.fill(thousand("{}")); w.put("]") }) })
 	}, ""},
-	{"millions of members", 1, func(w *answerWriter, after int64) {
+	{"millions of members", 4, func(w *answerWriter, after int64) {
 		w.page(after, after+1, func() {
 			w.created(after+1, func() {
 				w.put("{")

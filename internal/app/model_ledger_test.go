@@ -161,8 +161,9 @@ func (m *ledgerModel) reset() bool {
 	return true
 }
 
-// wentBack puts the scope in force that was so at an offset.
+// wentBack puts the scope in force that was so at an offset. Nothing above it is sealed any more.
 func (m *ledgerModel) wentBack(to int64) {
+	require.Equal(m, []string{"true"}, texts(m.T, m.database, "SELECT (ledger.verified_offset() <= $1)::text", to))
 	for i, s := range m.earlier {
 		if to < s.upTo {
 			m.scope.Contracts = m.before[i]
@@ -178,11 +179,21 @@ func (m *ledgerModel) prune() bool {
 	if !ok {
 		return false
 	}
-	m.note("  before %d", m.ledger.Offset(i))
-	plan, err := RunPrune(m.Context(), config.Database{DatabaseURL: m.database},
-		store.PruneBefore{Offset: new(ledger.Offset(m.ledger.Offset(i)))}, true, testLogger(m.T))
-	require.NoError(m, err)
+	before := m.ledger.Offset(i)
+	m.note("  before %d", before)
+	prune := func(apply bool) store.PrunePlan {
+		limit := store.PruneBefore{Offset: new(ledger.Offset(before))}
+		plan, err := RunPrune(m.Context(), config.Database{DatabaseURL: m.database}, limit, apply, testLogger(m.T))
+		require.NoError(m, err)
+		return plan
+	}
+	plan := prune(true)
+	if at := m.ledger.Offset(i - 1); at > m.floor && !m.ledger.InFlight(before-1) {
+		require.EqualValues(m, before-1, plan.Floor)
+	}
 	m.floor = max(m.floor, int64(plan.Floor))
+	again := prune(false)
+	require.True(m, again.Empty(), "it is pruned already")
 	return true
 }
 
@@ -198,10 +209,21 @@ func (m *ledgerModel) restored() bool {
 	m.note("  before update %d, with %d, and %d others", cut, updates, since)
 	m.restore(updates, again, m.Uint64())
 	m.grow(since)
-	done, err := RunReanchor(m.Context(), reanchorFor(m.database, m.ledgerURL, true), testLogger(m.T))
-	require.NoError(m, err)
+	reanchor := func(apply bool) Reanchored {
+		done, err := RunReanchor(m.Context(), reanchorFor(m.database, m.ledgerURL, apply), testLogger(m.T))
+		require.NoError(m, err)
+		return done
+	}
+	before := relations(m.T, m.database)
+	plan := reanchor(false)
+	require.Nil(m, plan.Reset)
+	require.Empty(m, sandbox.Diff(before, relations(m.T, m.database)), "nothing was changed")
+	done := reanchor(true)
+	require.Equal(m, plan.Divergence, done.Divergence)
+	require.Less(m, int64(plan.To), m.ledger.Offset(cut))
 	if done.Parted {
 		m.wentBack(int64(done.To))
+		require.False(m, reanchor(true).Parted)
 	}
 	return true
 }
@@ -262,6 +284,9 @@ func (m *ledgerModel) check() {
 		require.Equal(m, want, withoutBegin(activeAt(m.T, m.database, offset)), "offset %d", offset)
 	}
 	if m.shown() {
-		requireVerified(m.T, m.database, m.ledgerURL)
+		result := requireVerified(m.T, m.database, m.ledgerURL)
+		if len(trueActiveAt(m.ledger, at(m.floor).scope, m.floor)) > 0 && m.floor > 0 {
+			require.Positive(m, result.Updates.Carried, "what was active at the floor was compared")
+		}
 	}
 }

@@ -117,7 +117,7 @@ func TestSubscriber(t *testing.T) {
 	_, err = leader.Reset(t.Context(), at)
 	require.NoError(t, err)
 	leader.Close()
-	l.Grow(500)
+	l.Grow(120)
 	env := []string{"INDEXER_DATABASE_URL=" + from, "INDEXER_LEDGER_URL=" + ledgerURL, "INDEXER_LISTEN=", "INDEXER_SHAPE=ledger-effects", "INDEXER_BLOBS=true",
 		"INDEXER_INTERFACES=" + strings.Join(sandbox.InterfaceNames(), ",")}
 	require.Positive(t, killUntilDone(t, rand.New(rand.NewPCG(31, 0)), env, build(t, "indexer"), "run", "--until-current"))

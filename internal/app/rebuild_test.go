@@ -247,39 +247,38 @@ func (s *served) backfill(t *testing.T, l sandbox.History, options sandbox.Serve
 func TestRowsAreComplete(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	servers := map[string]sandbox.ServerOptions{
-		"3.4": {Version: "3.4", ListLimit: 2000}, "3.5": {Version: "3.5"}, "3.6": {Version: "3.6"},
-		"the interface's only": {StrictInterface: true, ListLimit: 2000}, // with checkpoints of its own
-	}
-	for version, options := range servers {
-		for shape, simulated := range map[string]string{"acs-delta": sandbox.ACSDelta, "ledger-effects": sandbox.LedgerEffects} {
-			t.Run("updates of "+version+", "+shape, func(t *testing.T) {
-				t.Parallel()
-				if version != "3.6" {
-					brief.Skip(t)
-				}
-				if shape == "acs-delta" {
-					brief.Long(t, "rebuilds a ledger in another shape")
-				}
-				l := sandbox.NewLedger(sandbox.Options{Seed: 17})
-				l.Grow(250)
-				var s served
-				database := s.index(t, l, options, everything(shape), nil)
-				require.Greater(t, len(s.updates), 160)
-				truth := sandbox.Scope{Shape: simulated, Interfaces: sandbox.InterfaceNames(), Blobs: true, Version: options.Version}
-				require.Empty(t, sandbox.Diff(l.Truth(truth, l.End()), relations(t, database)))
-				s.requireRebuilt(t, database)
-				server := serve(t, l, options)
-				db := requireNothingDiffers(t, database, server, everything(shape))
-				require.Empty(t, compareActive(t, db, server, everything(shape), ledger.Offset(l.End())))
-			})
-		}
+	for version, c := range map[string]struct {
+		shape   string
+		options sandbox.ServerOptions
+	}{
+		"3.4": {"acs-delta", sandbox.ServerOptions{Version: "3.4", ListLimit: 2000}}, "3.5": {"acs-delta", sandbox.ServerOptions{Version: "3.5"}},
+		"3.6":                  {"ledger-effects", sandbox.ServerOptions{Version: "3.6"}},
+		"the interface's only": {"ledger-effects", sandbox.ServerOptions{StrictInterface: true, ListLimit: 2000}}, // with checkpoints of its own
+	} {
+		t.Run("updates of "+version, func(t *testing.T) {
+			t.Parallel()
+			if version != "3.6" {
+				brief.Skip(t)
+			}
+			l, scope := sandbox.NewLedger(sandbox.Options{Seed: 17}), everything(c.shape)
+			l.Grow(250)
+			var s served
+			database := s.index(t, l, c.options, scope, nil)
+			require.Greater(t, len(s.updates), 160)
+			truth := simulatedScope(scope)
+			truth.Blobs, truth.Version = true, c.options.Version
+			require.Empty(t, sandbox.Diff(l.Truth(truth, l.End()), relations(t, database)))
+			s.requireRebuilt(t, database)
+			server := serve(t, l, c.options)
+			db := requireNothingDiffers(t, database, server, scope)
+			require.Empty(t, compareActive(t, db, server, scope, ledger.Offset(l.End())))
+		})
 		t.Run("snapshot of "+version, func(t *testing.T) {
 			t.Parallel()
 			if version != "3.6" {
 				brief.Skip(t)
 			}
-			options := options // the subtests beside this one read theirs
+			options := c.options // the subtests beside this one read theirs
 			options.ExtraEntries = true
 			var s served
 			database := s.backfill(t, ledgerInFlight(), options, everything("acs-delta"), nil)

@@ -52,31 +52,32 @@ func recordedScope(shape string) config.Scope {
 	return scope
 }
 
-// What a real participant showed is indexed whole, by pages and by lists, in both shapes; each update can be rebuilt,
+// What a real participant showed is indexed whole, by pages and by lists, each in a shape; each update can be rebuilt,
 // and comparing finds nothing.
 func TestRecordedLedger(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	for shape, updates := range map[string]int{"acs-delta": 109, "ledger-effects": 112} {
-		for by, fault := range map[string]func(*http.Request) *sandbox.Fault{"pages": nil, "lists": listsOnly} {
-			t.Run(shape+" by "+by, func(t *testing.T) {
-				t.Parallel()
-				l, scope := recordedLedger(t), recordedScope(shape)
-				options := sandbox.ServerOptions{Version: recorded.Release, Fault: fault}
-				var s served
-				database := s.index(t, l, options, scope, nil)
-				require.Len(t, s.updates, updates)
-				s.requireRebuilt(t, database)
-				require.Equal(t, recordedActive, count(t, database, "ledger.active_contracts"))
-				server := serve(t, l, options)
-				db := requireNothingDiffers(t, database, server, scope)
-				require.Empty(t, compareActive(t, db, server, scope, recordedEnd))
-				result := requireVerified(t, database, server)
-				require.Empty(t, result.Notes)
-				require.EqualValues(t, updates, result.Updates.Updates)
-				require.EqualValues(t, recordedActive, result.Updates.Active)
-			})
-		}
+	for shape, c := range map[string]struct {
+		updates int
+		fault   func(*http.Request) *sandbox.Fault
+	}{"acs-delta": {109, listsOnly}, "ledger-effects": {112, nil}} {
+		t.Run(shape, func(t *testing.T) {
+			t.Parallel()
+			l, scope := recordedLedger(t), recordedScope(shape)
+			options := sandbox.ServerOptions{Version: recorded.Release, Fault: c.fault}
+			var s served
+			database := s.index(t, l, options, scope, nil)
+			require.Len(t, s.updates, c.updates)
+			s.requireRebuilt(t, database)
+			require.Equal(t, recordedActive, count(t, database, "ledger.active_contracts"))
+			server := serve(t, l, options)
+			db := requireNothingDiffers(t, database, server, scope)
+			require.Empty(t, compareActive(t, db, server, scope, recordedEnd))
+			result := requireVerified(t, database, server)
+			require.Empty(t, result.Notes)
+			require.EqualValues(t, c.updates, result.Updates.Updates)
+			require.EqualValues(t, recordedActive, result.Updates.Active)
+		})
 	}
 }
 
@@ -85,15 +86,14 @@ func TestRecordedLedger(t *testing.T) {
 func TestRecordedSnapshot(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	for _, shape := range []string{"acs-delta", "ledger-effects"} {
-		for path, fault := range map[string]func(*http.Request) *sandbox.Fault{
-			"GET /v2/state/active-contracts-page": nil, "POST /v2/state/active-contracts": listsOnly,
-		} {
-			t.Run(shape+" by "+path, func(t *testing.T) {
-				t.Parallel()
-				testRecordedSnapshot(t, recordedScope(shape), path, fault)
-			})
-		}
+	for shape, c := range map[string]struct {
+		path  string
+		fault func(*http.Request) *sandbox.Fault
+	}{"acs-delta": {"GET /v2/state/active-contracts-page", nil}, "ledger-effects": {"POST /v2/state/active-contracts", listsOnly}} {
+		t.Run(shape, func(t *testing.T) {
+			t.Parallel()
+			testRecordedSnapshot(t, recordedScope(shape), c.path, c.fault)
+		})
 	}
 }
 

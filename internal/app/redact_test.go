@@ -3,7 +3,6 @@ package app
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/brief"
-	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
@@ -128,8 +126,8 @@ func TestRecordsOfRedactedUpdatesStay(t *testing.T) {
 		for _, relation := range names("transactions transfers transfer_receivers balance_changes mints taps aborted_transfer_instructions party_transfers") {
 			list = append(list, texts(t, database, "SELECT (to_jsonb(r) - 'seq' - 'description')::text FROM network."+relation+" r ORDER BY r.seq, 1")...)
 		}
-		return append(list, texts(t, database, `SELECT format('%s %s %s', n, b.party, b.balance) FROM generate_series(0, (SELECT max(round) FROM network.transactions)) n
-			CROSS JOIN LATERAL network.reported_balances_at(n) b ORDER BY n, b.party`)...)
+		return append(list, texts(t, database, `SELECT format('%s %s %s', n, b.party, b.balance) FROM (SELECT (max(round) * part / 4)::bigint AS n
+			FROM network.transactions, generate_series(1, 4) part GROUP BY part) r CROSS JOIN LATERAL network.reported_balances_at(n) b ORDER BY n, b.party`)...)
 	}
 	read()
 	before := records()
@@ -184,57 +182,17 @@ func TestRecordsOfRedactedUpdatesStay(t *testing.T) {
 		redact(audit.Redaction{ContractID: id})
 	}
 	require.Empty(t, texts(t, database, "SELECT description FROM network.transfers WHERE description IS NOT NULL"))
-	verified("everything redacted")
 
 	_, err := RunReset(t.Context(), pair, ledger.Offset(0), true, testLogger(t))
 	require.NoError(t, err)
 	read()
-	verified("read again")
 	execute(t, database, "UPDATE network_indexer.transactions SET rules = 0")
 	read()
-	verified("by other rules")
+	verified("read again, by other rules")
 	noted := count(t, database, "network_indexer.redacted_records")
 	_, err = RunPrune(t.Context(), pair, store.PruneBefore{Offset: new(ledger.Offset(networkOffsetAt(t, scan, 0.5)))}, true, testLogger(t))
 	require.NoError(t, err)
 	read()
 	verified("pruned")
 	require.Equal(t, noted, count(t, database, "network_indexer.redacted_records"))
-}
-
-// Killed with SIGKILL at any point, beside a daemon that follows the ledger, redacting leaves everything as it was, and
-// gets through when it is run again: then no row of any table has the content, and verification finds nothing.
-func TestRedactingIsKilledAtAnyPoint(t *testing.T) {
-	t.Parallel()
-	brief.Long(t, "kills a program again and again until it gets through")
-	l := sandbox.NewLedger(sandbox.Options{Seed: 103})
-	l.Grow(600)
-	database := throwaway.Migrated(t, migrate)
-	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope())
-	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
-	daemon := startIndexer(t, cfg)
-	of := texts(t, database, `SELECT unnest(ARRAY[x.contract_id, x.payload::text]) FROM (SELECT c.contract_id, c.payload FROM ledger.created_events c JOIN ledger.archived_events a USING (contract_id)
-		WHERE NOT EXISTS (SELECT FROM ledger.created_events o WHERE o.payload = c.payload AND o.contract_id <> c.contract_id)
-			AND NOT EXISTS (SELECT FROM ledger.active_contracts o WHERE o.contract_id = c.contract_id)
-		ORDER BY length(c.payload::text) DESC, c.ledger_offset LIMIT 1) x`)
-	require.Len(t, of, 2)
-	holding := func() (tables []string) {
-		for _, table := range texts(t, database, "SELECT c.oid::regclass::text FROM pg_class c WHERE c.relnamespace = 'indexer'::regnamespace AND c.relkind = 'r'") {
-			found := texts(t, database, "SELECT 1::text FROM "+table+" t WHERE position($1 IN replace(t::text, '\"\"', '\"')) > 0 LIMIT 1", of[1])
-			if len(found) > 0 {
-				tables = append(tables, table)
-			}
-		}
-		return tables
-	}
-	require.NotEmpty(t, holding())
-	env := []string{"INDEXER_DATABASE_URL=" + database}
-	killUntilDone(t, rand.New(rand.NewPCG(5, 6)), env, build(t, "indexer"), "redact", "--contract", of[0], "--reason", "a test", "--apply")
-	l.Grow(20)
-	waitFor(t, database, lastUpdate(l))
-	require.NoError(t, daemon.finish())
-	require.Empty(t, holding())
-	v := Verify{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{LedgerURL: cfg.LedgerURL}, Verify: config.Verify{All: true}}
-	result, err := RunVerify(t.Context(), v, testLogger(t), func(d findings.Difference) { t.Error(d) })
-	require.NoError(t, err)
-	require.EqualValues(t, 1, result.RedactedContracts)
 }

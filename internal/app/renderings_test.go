@@ -120,7 +120,7 @@ func TestWhatIsRenderedAnewIsNoDifference(t *testing.T) {
 			t.Parallel()
 			source := &anew{}
 			s := &sealed{Ledger: sandbox.NewLedger(sandbox.Options{Seed: 71}), t: t, database: throwaway.Migrated(t, migrate)}
-			s.Grow(300)
+			s.Grow(120)
 			scope := everything("ledger-effects")
 			s.cfg = indexerFor(s.database, serve(t, s.Ledger, sandbox.ServerOptions{Rewrite: source.rewrite}), scope)
 			s.cfg.sealWindow = smallWindow
