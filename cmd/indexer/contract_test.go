@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -22,18 +26,31 @@ import (
 	"ledgerindexer/store"
 )
 
-// indexed is the environment of a ledger and a database that holds all of it, and the truth about it.
+// indexed is the environment of a ledger and a database that holds all of it, and the truth about it. A ledger that is
+// served without options is indexed once in the process.
 func indexed(t *testing.T, l *sandbox.Ledger, options sandbox.ServerOptions, more map[string]string) (environ map[string]string, truth map[string][]sandbox.Row) {
 	t.Helper()
-	environ = map[string]string{
-		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": participantOf(t, l, options),
-		"INDEXER_LISTEN": "", "INDEXER_SHAPE": "ledger-effects",
+	environ = map[string]string{"INDEXER_LISTEN": "", "INDEXER_SHAPE": "ledger-effects"}
+	maps.Copy(environ, more)
+	delete(environ, "INDEXER_SCAN_URL")
+	world := fmt.Sprint(l.UpdateID(0), l.Len(), environ)
+	environ["INDEXER_LEDGER_URL"] = participantOf(t, l, options)
+	maps.Copy(environ, more)
+	index := func(ctx context.Context, database string) error {
+		of := maps.Clone(environ)
+		of["INDEXER_DATABASE_URL"] = database
+		code, _, stderr, err := execute(ctx, of, "run", "--until-current")
+		if code != config.ExitDone {
+			err = errors.Join(err, errors.New(stderr))
+		}
+		return err
 	}
-	for name, value := range more {
-		environ[name] = value
+	if reflect.ValueOf(options).IsZero() {
+		environ["INDEXER_DATABASE_URL"] = throwaway.Prepared(t, migrate, world, index)
+	} else {
+		environ["INDEXER_DATABASE_URL"] = throwaway.Migrated(t, migrate)
+		require.NoError(t, index(t.Context(), environ["INDEXER_DATABASE_URL"]))
 	}
-	code, _, stderr := command(t, environ, "run", "--until-current")
-	require.Equal(t, config.ExitDone, code, stderr)
 	return environ, l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects}, l.End())
 }
 

@@ -50,13 +50,19 @@ func migrate(ctx context.Context, url string) error {
 // command runs the command with these variables and returns its exit code and what it printed.
 func command(t *testing.T, environ map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
+	code, stdout, stderr, err := execute(t.Context(), environ, args...)
+	require.NoError(t, err)
+	return code, stdout, stderr
+}
+
+func execute(ctx context.Context, environ map[string]string, args ...string) (code int, stdout, stderr string, err error) {
 	var program *config.Program
 	select {
 	case program = <-programs:
 	default:
-		var err error
-		program, err = config.NewProgram("indexer", description, &grammar{})
-		require.NoError(t, err)
+		if program, err = config.NewProgram("indexer", description, &grammar{}); err != nil {
+			return 0, "", "", err
+		}
 	}
 	defer func() {
 		select {
@@ -65,8 +71,8 @@ func command(t *testing.T, environ map[string]string, args ...string) (code int,
 		}
 	}()
 	var out, errs bytes.Buffer
-	code = program.Execute(t.Context(), args, listOf(environ), &out, &errs)
-	return code, out.String(), errs.String()
+	code = program.Execute(ctx, args, listOf(environ), &out, &errs)
+	return code, out.String(), errs.String(), nil
 }
 
 // programs are those that no test uses just now. To build one takes longer than most commands. It is no sync.Pool,

@@ -174,9 +174,7 @@ func TestALimitedRoleReadsTypedViews(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	brief.Long(t, "reads all packages of a ledger")
-	l := sandbox.NewLedger(sandbox.Options{Seed: 66})
-	l.Grow(300)
-	database, _ := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)
+	database, l, _ := typedWorld.indexed(t)
 	party := partiesOf(l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects}, l.End()))[0]
 	_, as := limitedRole(t, database, "_limited", store.Reader{Parties: []string{party}})
 	reports, err := CreateViews(t.Context(), viewsOf(database), testLogger(t))

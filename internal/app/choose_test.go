@@ -133,8 +133,8 @@ func TestAServiceThatHasNothing(t *testing.T) {
 	participant := serve(t, l, sandbox.ServerOptions{})
 	service := newSwitchable(t, page(http.StatusNotFound)).URL
 	for i, cfg := range []Indexer{
-		networkFor(throwaway.Database(t), service), indexerFor(throwaway.Database(t), participant, defaultScope()),
-		networkFor(throwaway.Database(t), participant), indexerFor(throwaway.Database(t), participant, defaultScope()),
+		networkFor(networkDatabase(t), service), indexerFor(throwaway.Migrated(t, migrate), participant, defaultScope()),
+		networkFor(networkDatabase(t), participant), indexerFor(throwaway.Migrated(t, migrate), participant, defaultScope()),
 	} {
 		if cfg.ScanURL = []string{service}; i > 1 { // the address is the participant's
 			cfg.ScanURL = []string{participant}

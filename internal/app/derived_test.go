@@ -76,10 +76,8 @@ func requireOnlyDeviations(t *testing.T, served, derived map[string][]sandbox.Ro
 func TestRecordsThatFollowFromUpdatesAreVerified(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	_, scan := scanOf(84, 600, sandbox.ScanOptions{})
-	database := networkDatabase(t)
-	cfg := networkFor(database, serveScan(t, scan))
-	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	cfg, scan, _ := indexedNetwork(t)
+	database := cfg.DatabaseURL
 	verification := Verify{Database: cfg.Database, Sources: cfg.Sources}
 	verification.Network = true
 	var found []string
@@ -248,10 +246,8 @@ func TestRecordsAfterAReset(t *testing.T) {
 func TestRecordsOfPrunedUpdatesStay(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	_, scan := scanOf(89, 600, sandbox.ScanOptions{BalanceChanges: true})
-	database, url := networkDatabase(t), serveScan(t, scan)
-	cfg := networkFor(database, url)
-	of := cfg.Database
+	cfg, scan, _ := indexedNetwork(t)
+	database, of := cfg.DatabaseURL, cfg.Database
 	of.Network = true
 	at := func(share float64) ledger.Offset { return ledger.Offset(networkOffsetAt(t, scan, share)) }
 	prune := func(share float64) error {
@@ -267,7 +263,6 @@ func TestRecordsOfPrunedUpdatesStay(t *testing.T) {
 	rewritten := func() []string {
 		return texts(t, database, "SELECT format('%s %s %s', from_exclusive, to_inclusive, reason) FROM network.rewrites WHERE stream = 'transactions' ORDER BY rewrite DESC LIMIT 1")
 	}
-	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	require.NoError(t, prune(0.3))
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	want := scan.DerivedTruth()

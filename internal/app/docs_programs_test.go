@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/tools/brief"
-	"ledgerindexer/sandbox"
 )
 
 // The page about types for programs is followed as it is written.
@@ -27,9 +26,7 @@ func TestTypesForPrograms(t *testing.T) {
 	if _, err := exec.LookPath("psql"); err != nil {
 		t.Skip("psql is not installed")
 	}
-	l := sandbox.NewLedger(sandbox.Options{Seed: 67})
-	l.Grow(500)
-	database, _ := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)
+	database, _, _ := typedWorld.indexed(t)
 	_, err = CreateViews(t.Context(), viewsOf(database), testLogger(t))
 	require.NoError(t, err)
 

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/tools/brief"
-
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 )
@@ -59,7 +59,7 @@ func document(t *testing.T) *documented {
 	l.Grow(1500)
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true})
 	d := &documented{
-		ledger: l, scope: sandbox.Scope{Shape: sandbox.LedgerEffects, Interfaces: sandbox.InterfaceNames()}, database: withoutPublic(t),
+		ledger: l, scope: sandbox.Scope{Shape: sandbox.LedgerEffects, Interfaces: sandbox.InterfaceNames()}, database: throwaway.Migrated(t, migrateWithoutPublic),
 		n: l.Offset(500), m: l.Offset(1000), past: map[int64]map[string][]sandbox.Row{},
 	}
 	d.rows = l.Truth(d.scope, l.End())

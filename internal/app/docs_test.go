@@ -3,8 +3,11 @@ package app
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,7 +19,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
@@ -88,38 +90,48 @@ func reader(t *testing.T, database string) *pgx.Conn {
 	return conn
 }
 
-// withoutPublic returns a database that has the schemas, and in which PUBLIC may use no function, type or schema.
-func withoutPublic(t *testing.T) (database string) {
-	t.Helper()
-	database = throwaway.Database(t)
-	execute(t, database, "ALTER DEFAULT PRIVILEGES REVOKE ALL ON ROUTINES FROM PUBLIC", "ALTER DEFAULT PRIVILEGES REVOKE ALL ON TYPES FROM PUBLIC",
-		"REVOKE ALL ON SCHEMA public FROM PUBLIC")
-	require.NoError(t, migrate(t.Context(), database))
-	return database
+// migrateWithoutPublic makes the schemas in a database in which PUBLIC may use no function, type or schema.
+func migrateWithoutPublic(ctx context.Context, database string) error {
+	conn, err := pgx.Connect(ctx, database)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, `ALTER DEFAULT PRIVILEGES REVOKE ALL ON ROUTINES FROM PUBLIC;
+		ALTER DEFAULT PRIVILEGES REVOKE ALL ON TYPES FROM PUBLIC; REVOKE ALL ON SCHEMA public FROM PUBLIC`)
+	if err := errors.Join(err, conn.Close(ctx)); err != nil {
+		return err
+	}
+	return migrate(ctx, database)
 }
 
-// begunInTheMiddle indexes a ledger from a snapshot of its middle on, with everything that the examples ask for. It
-// returns the database, and the offset of the snapshot.
-func begunInTheMiddle(t *testing.T, l *sandbox.Ledger) (database string, floor int64) {
+// begunInTheMiddle returns a ledger, and a database that is indexed from a snapshot of its middle on, with everything
+// that the examples ask for.
+func begunInTheMiddle(t *testing.T) (l *sandbox.Ledger, database string, floor int64) {
 	t.Helper()
-	scope := config.Scope{Shape: "ledger-effects", Contracts: config.Contracts{Interfaces: sandbox.InterfaceNames()}, Reassignments: true, Topology: true}
-	database = withoutPublic(t)
-	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), scope)
-	cfg.ScanURL = []string{serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true}))}
-	cfg.PackagesInterval = time.Minute
-	for i := l.Len() / 2; ; i++ {
-		if floor = l.Offset(i); !l.InFlight(floor) {
-			break
+	l = sandbox.NewLedger(sandbox.Options{Seed: 51})
+	l.Grow(1500)
+	floor = quietOffset(t, l)
+	return l, throwaway.Prepared(t, migrateWithoutPublic, "begun in the middle", func(ctx context.Context, database string) error {
+		participant := httptest.NewServer(sandbox.NewServer(l, sandbox.ServerOptions{}))
+		defer participant.Close()
+		scan := httptest.NewServer(sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true}))
+		defer scan.Close()
+		logger, cfg := slog.New(slog.DiscardHandler), indexerFor(database, participant.URL, effects())
+		cfg.ScanURL, cfg.PackagesInterval = []string{scan.URL}, time.Minute
+		if _, err := RunBackfill(ctx, backfillFor(database, participant.URL, effects(), floor), logger, nil); err != nil {
+			return err
 		}
-	}
-	_, err := RunBackfill(t.Context(), Backfill{
-		Database: cfg.Database, Ledger: config.Ledger{LedgerURL: cfg.LedgerURL}, Scope: scope, Snapshot: config.Snapshot{AtOffset: &floor},
-	}, testLogger(t), nil)
-	require.NoError(t, err)
-	for first := true; first || count(t, database, "ledger.vetted_packages") == 0; first = false { // which are read beside the stream
-		require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
-	}
-	return database, floor
+		conn, err := pgx.Connect(ctx, database)
+		if err != nil {
+			return err
+		}
+		for known := false; err == nil && !known; { // packages are read beside the stream
+			if err = RunIndexer(ctx, cfg, logger); err == nil {
+				err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM ledger.vetted_packages)").Scan(&known)
+			}
+		}
+		return errors.Join(err, conn.Close(ctx))
+	}), floor
 }
 
 // Every example of the documents runs as the role that they describe, and answers something.
@@ -127,9 +139,7 @@ func TestExamplesOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	brief.Long(t, "runs the examples of the documents")
-	l := sandbox.NewLedger(sandbox.Options{Seed: 51})
-	l.Grow(1500)
-	database, floor := begunInTheMiddle(t, l)
+	l, database, floor := begunInTheMiddle(t)
 	conn := reader(t, database)
 	ctx := t.Context()
 	var contract, party, event, update string
@@ -182,9 +192,7 @@ func TestThePastOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	brief.Long(t, "indexes a ledger, and runs queries of the documents")
-	l := sandbox.NewLedger(sandbox.Options{Seed: 52})
-	l.Grow(800)
-	database, floor := begunInTheMiddle(t, l)
+	l, database, floor := begunInTheMiddle(t)
 	conn := reader(t, database)
 	(&documented{conn: conn}).keysHold(t)
 	query := recipeOf(t, "What was active at an offset, by template?")
@@ -200,7 +208,7 @@ func TestThePastOfTheDocuments(t *testing.T) {
 		})
 		return got, err
 	}
-	for _, offset := range []int64{floor, l.Offset(600), l.End()} {
+	for _, offset := range []int64{floor, l.Offset(1200), l.End()} {
 		want := map[string]int64{}
 		for _, r := range l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects, Interfaces: sandbox.InterfaceNames()}, offset)["active_contracts"] {
 			want[fmt.Sprint(r["package_name"], ":", r["module_name"], ":", r["entity_name"])]++
@@ -219,9 +227,7 @@ func TestThePastOfTheDocuments(t *testing.T) {
 func TestLifetimesOfTheCookbook(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	l := sandbox.NewLedger(sandbox.Options{Seed: 53})
-	l.Grow(500)
-	database, _ := begunInTheMiddle(t, l)
+	_, database, _ := begunInTheMiddle(t)
 	conn := reader(t, database)
 	read := func(query string) (n int64) {
 		t.Helper()

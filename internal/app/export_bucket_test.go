@@ -25,7 +25,7 @@ func TestAnObjectStoreThatRefuses(t *testing.T) {
 			store.ServeHTTP(w, r)
 		})
 	})
-	_, _, cfg, _ := smallExport(t, 79)
+	_, _, cfg, _ := smallExport(t)
 	cfg.To = to
 	through := func(run func() error) (refused int) {
 		for n := int64(1); ; n += 13 {

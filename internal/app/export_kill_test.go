@@ -132,9 +132,7 @@ func TestFilesOutliveKills(t *testing.T) {
 				}
 			}
 			random := rand.New(rand.NewPCG(84, 0))
-			l := sandbox.NewLedger(sandbox.Options{Seed: 84})
-			l.Grow(150)
-			database, server := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)
+			database, l, server := typedWorld.indexed(t)
 			s := &sealed{Ledger: l, t: t, database: database, cfg: indexerFor(database, server, effects())}
 			s.sealUntil(allSealed)
 			env := []string{"INDEXER_DATABASE_URL=" + database}
@@ -149,26 +147,26 @@ func TestFilesOutliveKills(t *testing.T) {
 			kills := 0
 			same := func() {
 				t.Helper()
-				kills += killUntilDone(t, random, env, program, "export", "--updates=20", "--to", to)
+				kills += killUntilDone(t, random, env, program, "export", "--updates=80", "--to", to)
 				late(false)
-				ran("export", "--updates=20", "--check", "--to", to)
-				ran("export", "--updates=20", "--to", whole)
+				ran("export", "--updates=80", "--check", "--to", to)
+				ran("export", "--updates=80", "--to", whole)
 				require.Equal(t, filesIn(t, whole), filesIn(t, to))
 			}
 			late(true)
-			killAgain(t, random, 3, env, program, "export", "--follow", "--updates=20", "--to", to)
+			killAgain(t, random, 3, env, program, "export", "--follow", "--updates=80", "--to", to)
 			same()
 
 			late(true)
 			repairLifetimes(t, Export{Database: config.Database{DatabaseURL: database}})
 			_, err := CreateViews(t.Context(), viewsOf(database, "Agreement"), testLogger(t))
 			require.NoError(t, err)
-			killAgain(t, random, 3, env, program, "export", "--follow", "--updates=20", "--to", to)
+			killAgain(t, random, 3, env, program, "export", "--follow", "--updates=80", "--to", to)
 			_, err = CreateViews(t.Context(), viewsOf(database, "Offer"), testLogger(t))
 			require.NoError(t, err)
 			same()
 
-			other, _ := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)
+			other, _, _ := typedWorld.indexed(t)
 			middle := ledger.Offset(watermarkOf(t, database) / 2)
 			plan, _, err := RunPruneExported(t.Context(), config.Database{DatabaseURL: database}, &store.PruneBefore{Offset: &middle}, to, false, testLogger(t))
 			require.NoError(t, err)

@@ -24,7 +24,6 @@ import (
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/hermetic"
 	"ledgerindexer/ledger"
-	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 )
 
@@ -169,12 +168,10 @@ func TestTablesAreReadByOtherPrograms(t *testing.T) {
 	if _, err := os.Stat(python); err != nil {
 		t.Skip("the readers are not installed: `make readers` does it, and TEST_ICEBERG_READERS names their folder")
 	}
-	l := sandbox.NewLedger(sandbox.Options{Seed: 78, ActiveShare: 0.4})
-	l.Grow(250)
-	database, _ := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)
+	database, _, _ := typedWorld.indexed(t)
 	_, err := CreateViews(t.Context(), viewsOf(database, "bank:Bank.Account:Account", "splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"), testLogger(t))
 	require.NoError(t, err)
-	cfg := Export{Database: config.Database{DatabaseURL: database}, To: t.TempDir(), Options: export.Options{Updates: 60}}
+	cfg := Export{Database: config.Database{DatabaseURL: database}, To: t.TempDir(), Options: export.Options{Updates: 120}}
 	_, err = exported(t, cfg)
 	require.NoError(t, err)
 	for name, reader := range map[string]struct{ engine, packages string }{
@@ -204,7 +201,7 @@ func TestTablesAreReadByOtherPrograms(t *testing.T) {
 func TestAnExportIsTables(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	_, folder, cfg, index := smallExport(t, 73)
+	_, folder, cfg, index := smallExport(t)
 	cfg.Options.Updates = 20
 	wrote, err := exported(t, cfg)
 	require.NoError(t, err)
@@ -242,7 +239,7 @@ func TestAnExportIsTables(t *testing.T) {
 func TestTablesAreBroughtUpToDate(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	_, folder, cfg, _ := smallExport(t, 74)
+	_, folder, cfg, _ := smallExport(t)
 	_, err := exported(t, cfg)
 	require.NoError(t, err)
 	metadata := filepath.Join(folder, "created_events", "metadata")
@@ -331,7 +328,7 @@ func filesInForce(t *testing.T, folder string) (names []string) {
 func TestTablesInForceAreWhole(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	_, folder, cfg, index := smallExport(t, 75)
+	_, folder, cfg, index := smallExport(t)
 	db, err := cfg.Open(t.Context(), testLogger(t))
 	require.NoError(t, err)
 	defer db.Close()
@@ -351,7 +348,7 @@ func TestTablesInForceAreWhole(t *testing.T) {
 	for _, change := range []func(){func() {}, index, func() { repairLifetimes(t, cfg) }} {
 		change()
 		failed := 0
-		for until := 0; ; until += 7 {
+		for until := 0; ; until += 17 {
 			err := run(until)
 			filesInForce(t, folder)
 			if err == nil {

@@ -136,13 +136,11 @@ func requireRelations(t *testing.T, database, schema, folder string, upTo ledger
 		require.Len(t, theirs[r.Name], len(r.Columns), r.Name)
 	}
 	got := ask(func(r store.ExportRelation, files string) string {
-		return fmt.Sprintf("SELECT '%s', %s FROM %s", r.Name, rowText(t, inDuck, theirs[r.Name]), files)
+		return fmt.Sprintf(`SELECT '%[1]s', %[2]s FROM %[3]s UNION ALL
+			SELECT 'unsorted', filename FROM (SELECT filename, %[4]s AS place, lag(%[4]s) OVER (PARTITION BY filename ORDER BY file_row_number) AS before
+			FROM %[3]s) WHERE before > place`, r.Name, rowText(t, inDuck, theirs[r.Name]), files, r.Place)
 	})
-	unsorted := ask(func(r store.ExportRelation, files string) string {
-		return fmt.Sprintf(`SELECT '%[1]s', filename FROM (SELECT filename, %[2]s AS place, lag(%[2]s) OVER (PARTITION BY filename ORDER BY file_row_number) AS before
-			FROM %[3]s) WHERE before > place`, r.Name, r.Place, files)
-	})
-	require.Empty(t, unsorted)
+	require.Empty(t, got["unsorted"])
 	rows = map[string]int{}
 	for _, r := range relations {
 		types := map[string]string{}
@@ -321,7 +319,7 @@ func TestWhatIsExportedIsWhatIsShown(t *testing.T) {
 // What an export that ended early left is removed: no engine finds rows twice.
 func TestWhatAnExportLeftIsRemoved(t *testing.T) {
 	t.Parallel()
-	_, folder, cfg, _ := smallExport(t, 63)
+	_, folder, cfg, _ := smallExport(t)
 	wrote, err := exported(t, cfg)
 	require.NoError(t, err)
 	before := filesOf(t, folder)
@@ -343,18 +341,15 @@ func TestWhatAnExportLeftIsRemoved(t *testing.T) {
 }
 
 // smallExport is a database of some updates, and what exports it into a folder.
-func smallExport(t *testing.T, seed uint64) (database, folder string, cfg Export, index func()) {
+func smallExport(t *testing.T) (database, folder string, cfg Export, index func()) {
 	t.Helper()
-	l := sandbox.NewLedger(sandbox.Options{Seed: seed, ActiveShare: 0.4})
-	l.Grow(100)
-	database, folder = throwaway.Migrated(t, migrate), t.TempDir()
-	url := serve(t, l, sandbox.ServerOptions{})
+	database, l, url := smallWorld.indexed(t)
 	index = func() {
 		t.Helper()
-		require.NoError(t, RunIndexer(t.Context(), indexerFor(database, url, everything("ledger-effects")), testLogger(t)))
 		l.Grow(30)
+		require.NoError(t, RunIndexer(t.Context(), indexerFor(database, url, smallWorld.scope), testLogger(t)))
 	}
-	index()
+	folder = t.TempDir()
 	return database, folder, Export{Database: config.Database{DatabaseURL: database}, To: folder}, index
 }
 
@@ -362,7 +357,7 @@ func smallExport(t *testing.T, seed uint64) (database, folder string, cfg Export
 func TestExportsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	_, folder, cfg, _ := smallExport(t, 64)
+	_, folder, cfg, _ := smallExport(t)
 	wrote, err := exported(t, cfg)
 	require.NoError(t, err)
 	m := wrote[1]
@@ -447,12 +442,13 @@ func TestExportsThatAreRefused(t *testing.T) {
 func TestAnExportFollowsWhatChanges(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	database, folder, cfg, index := smallExport(t, 65)
+	database, folder, cfg, index := smallExport(t)
 	first, err := exported(t, cfg)
 	require.NoError(t, err)
 	end := first[len(first)-1].To
 
-	contract := texts(t, database, `SELECT c.contract_id FROM ledger.created_events c WHERE c.ledger_offset > $1 AND c.payload IS NOT NULL ORDER BY c.ledger_offset LIMIT 1`, int64(first[1].From))[0]
+	contract := texts(t, database, `SELECT c.contract_id FROM ledger.created_events c WHERE c.ledger_offset > $1 AND c.payload IS NOT NULL
+		AND c.contract_id NOT IN (SELECT a.contract_id FROM ledger.active_contracts a) ORDER BY c.ledger_offset LIMIT 1`, int64(first[1].From))[0]
 	_, err = RunRedact(t.Context(), cfg.Database, audit.Redaction{ContractID: contract}, "a test", true, testLogger(t))
 	require.NoError(t, err)
 	again, err := exported(t, cfg)
@@ -539,12 +535,15 @@ func TestWhatIsExportedOfASnapshotSaysWhatWasActive(t *testing.T) {
 	requireActive(t, database, folder, at, wrote[1].To, wrote[len(wrote)-1].To)
 }
 
+// hasEnded is of contracts that are active nowhere any more.
+const hasEnded = "active_until IS NOT NULL AND contract_id NOT IN (SELECT a.contract_id FROM ledger.active_contracts a)"
+
 // A place goes on after pruning: what is repaired or redacted of what is left is exported again, and what was pruned
 // stays in the files.
 func TestAnExportGoesOnAfterPruning(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	database, folder, cfg, _ := smallExport(t, 68)
+	database, folder, cfg, _ := smallExport(t)
 	end := ledger.Offset(watermarkOf(t, database))
 	plan, err := RunPrune(t.Context(), cfg.Database, store.PruneBefore{Offset: new(end - 40)}, false, testLogger(t))
 	require.NoError(t, err)
@@ -568,7 +567,7 @@ func TestAnExportGoesOnAfterPruning(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, ranges(left), ranges(again))
 
-	contract := texts(t, database, "SELECT contract_id FROM ledger.contract_lifetimes WHERE active_from > $1 AND active_until IS NOT NULL LIMIT 1", int64(plan.Floor))[0]
+	contract := texts(t, database, "SELECT contract_id FROM ledger.contract_lifetimes WHERE active_from > $1 AND "+hasEnded+" LIMIT 1", int64(plan.Floor))[0]
 	_, err = RunRedact(t.Context(), cfg.Database, audit.Redaction{ContractID: contract}, "a test", true, testLogger(t))
 	require.NoError(t, err)
 	again, err = exported(t, cfg)
@@ -582,7 +581,7 @@ func TestAnExportGoesOnAfterPruning(t *testing.T) {
 	}
 
 	// What was redacted is in files that can't be written again.
-	contract = texts(t, database, "SELECT contract_id FROM ledger.contract_lifetimes WHERE active_from <= $1 AND active_until IS NOT NULL LIMIT 1", int64(plan.Floor))[0]
+	contract = texts(t, database, "SELECT contract_id FROM ledger.contract_lifetimes WHERE active_from <= $1 AND "+hasEnded+" LIMIT 1", int64(plan.Floor))[0]
 	_, err = RunRedact(t.Context(), cfg.Database, audit.Redaction{ContractID: contract}, "a test", true, testLogger(t))
 	require.NoError(t, err)
 	_, err = exported(t, cfg)
@@ -593,7 +592,7 @@ func TestAnExportGoesOnAfterPruning(t *testing.T) {
 func TestOnlyWhatIsExportedIsPruned(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	database, folder, cfg, index := smallExport(t, 71)
+	database, folder, cfg, index := smallExport(t)
 	cfg.Options.Updates = 20
 	wrote, err := exported(t, cfg)
 	require.NoError(t, err)
@@ -661,7 +660,7 @@ func TestOnlyWhatIsExportedIsPruned(t *testing.T) {
 	require.NoError(t, os.WriteFile(manifest, text, 0o600))
 
 	// What changed since, and what is not exported.
-	contract := texts(t, database, "SELECT contract_id FROM ledger.contract_lifetimes WHERE active_until <= $1 AND active_from > $2 AND active_from <= $3 LIMIT 1",
+	contract := texts(t, database, "SELECT contract_id FROM ledger.contract_lifetimes WHERE active_until <= $1 AND active_from > $2 AND active_from <= $3 AND "+hasEnded+" LIMIT 1",
 		int64(last.From), int64(wrote[0].To), int64(wrote[1].To))[0]
 	_, err = RunRedact(t.Context(), cfg.Database, audit.Redaction{ContractID: contract}, "a test", true, testLogger(t))
 	require.NoError(t, err)
@@ -704,7 +703,7 @@ func TestOnlyWhatIsExportedIsPruned(t *testing.T) {
 func TestAnExportRemovesNoFilesOfWhatWasPruned(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	database, folder, cfg, index := smallExport(t, 69)
+	database, folder, cfg, index := smallExport(t)
 	cfg.Options.Updates = 1000
 	wrote, err := exported(t, cfg)
 	require.NoError(t, err)
@@ -763,7 +762,7 @@ func repairLifetimes(t *testing.T, cfg Export) {
 func TestRangesThatChangedAreReplacedOneByOne(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	_, folder, cfg, _ := smallExport(t, 70)
+	_, folder, cfg, _ := smallExport(t)
 	_, err := exported(t, cfg)
 	require.NoError(t, err)
 	before := filesOf(t, folder)
@@ -811,7 +810,7 @@ func (p *endingPlace) end(name string) {
 func TestAnExportWithoutASessionRemovesNothing(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	database, folder, cfg, _ := smallExport(t, 76)
+	database, folder, cfg, _ := smallExport(t)
 	wrote, err := exported(t, cfg)
 	require.NoError(t, err)
 	repairLifetimes(t, cfg)
@@ -858,8 +857,8 @@ func watermarkOf(t *testing.T, database string) int64 {
 // the manifests. It ends when it is stopped, and what it wrote is whole.
 func TestAnExportFollowsWhatIsVerified(t *testing.T) {
 	t.Parallel()
-	s := indexed(t, 67, 90, sandbox.ServerOptions{})
-	cfg := Export{Database: config.Database{DatabaseURL: s.database}, To: t.TempDir(), Follow: true, Options: export.Options{Updates: 20}}
+	s := indexed(t, 100, nil)
+	cfg := Export{Database: config.Database{DatabaseURL: s.database}, To: t.TempDir(), Follow: true, Options: export.Options{Updates: 22}}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ranges, ended := make(chan export.Manifest, 100), make(chan error, 1)
@@ -874,7 +873,7 @@ func TestAnExportFollowsWhatIsVerified(t *testing.T) {
 			require.NoError(t, err)
 			t.Fatal("it ended by itself")
 		}
-		require.Equal(t, []string{"20"}, texts(t, s.database, "SELECT count(*)::text FROM ledger.updates WHERE ledger_offset > $1 AND ledger_offset <= $2", int64(m.From), int64(m.To)))
+		require.Equal(t, []string{"22"}, texts(t, s.database, "SELECT count(*)::text FROM ledger.updates WHERE ledger_offset > $1 AND ledger_offset <= $2", int64(m.From), int64(m.To)))
 		var seals []string
 		for _, seal := range m.Seals {
 			seals = append(seals, fmt.Sprintf("%d %d %s %x", seal.From, seal.To, seal.Result, seal.Digest))

@@ -12,7 +12,6 @@ import (
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/features/export"
 	"ledgerindexer/internal/tools/brief"
-	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 )
 
@@ -21,10 +20,8 @@ import (
 func TestTypedViewsAreExported(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	l := sandbox.NewLedger(sandbox.Options{Seed: 63})
-	l.Grow(200)
-	database, _ := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)
-	cfg := Export{Database: config.Database{DatabaseURL: database}, To: t.TempDir(), Options: export.Options{Updates: 60}}
+	database, _, _ := typedWorld.indexed(t)
+	cfg := Export{Database: config.Database{DatabaseURL: database}, To: t.TempDir(), Options: export.Options{Updates: 150}}
 	wrote, err := exported(t, cfg)
 	require.NoError(t, err)
 	ranges := len(wrote)

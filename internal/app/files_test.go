@@ -59,7 +59,7 @@ func TestANetworkIsSeededFromBulkFiles(t *testing.T) {
 			t.Parallel()
 			brief.Sample(t)
 			_, scan := scanOf(95, 500, inBulk)
-			url, database, folder := serveScan(t, scan), throwaway.Database(t), t.TempDir()
+			url, database, folder := serveScan(t, scan), networkDatabase(t), t.TempDir()
 			at := int64(-1)
 			if part > 0 {
 				at = networkOffsetAt(t, scan, part)

@@ -20,9 +20,7 @@ import (
 func TestTypedViewsUseIndexes(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "makes ten indexes beside the daemon")
-	l := sandbox.NewLedger(sandbox.Options{Seed: 66})
-	l.Grow(400)
-	database, server := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)
+	database, l, server := typedWorld.indexed(t)
 	_, err := CreateViews(t.Context(), viewsOf(database), testLogger(t))
 	require.NoError(t, err)
 

@@ -37,7 +37,7 @@ func TestDaemonsThatLoseTheirSessions(t *testing.T) {
 		"ledgerindexer updates lock", "ledgerindexer transactions lock", "ledgerindexer % lock",
 		"ledgerindexer updates epoch %", "ledgerindexer transactions epoch %", "ledgerindexer%",
 	}
-	for range 4 {
+	for range 3 {
 		for range 2 {
 			l.Grow(40)
 			waitFor(t, database, l.Offset(l.Len()-1-random.IntN(40))) // the rest is under way

@@ -52,7 +52,7 @@ func TestTheUpdatesOfANetworkAreIndexed(t *testing.T) {
 	brief.Long(t, "indexes thousands of updates from a service that fails")
 	var requests atomic.Int64
 	faults := roughly(71, 15)
-	const updates = 5_000
+	const updates = 3_000
 	_, scan := scanOf(72, updates, sandbox.ScanOptions{Release: "0.7.1", Latency: time.Millisecond, Fault: func(r *http.Request) *sandbox.Fault {
 		if strings.HasPrefix(r.URL.Path, "/v2/updates") {
 			requests.Add(1)
@@ -65,7 +65,7 @@ func TestTheUpdatesOfANetworkAreIndexed(t *testing.T) {
 	cfg := networkFor(database, serveScan(t, scan))
 
 	daemon := startIndexer(t, cfg)
-	eventuallyIn(t, database, "some updates are stored", "(SELECT count(*) FROM network_indexer.updates) >= 1000")
+	eventuallyIn(t, database, "some updates are stored", "(SELECT count(*) FROM network_indexer.updates) >= 300")
 	require.NoError(t, daemon.finish())
 
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))

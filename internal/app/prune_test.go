@@ -47,7 +47,7 @@ func TestSealsOfWhatWasPruned(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	brief.Long(t, "runs the daemon several times")
-	s := indexed(t, 93, 420, sandbox.ServerOptions{})
+	s := indexed(t, 450, nil)
 	s.sealUntil(allVerified)
 	sealed := texts(t, s.database, "SELECT from_exclusive || ' ' || to_inclusive || ' ' || encode(digest, 'hex') FROM ledger.verifications ORDER BY from_exclusive")
 	require.Len(t, sealed, 3)
@@ -207,9 +207,8 @@ func TestTheDaemonRetainsWhatIsNotExported(t *testing.T) {
 func TestANetworkIsPruned(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	_, scan := scanOf(98, 600, sandbox.ScanOptions{})
-	database := networkDatabase(t)
-	require.NoError(t, RunIndexer(t.Context(), networkFor(database, serveScan(t, scan)), testLogger(t)))
+	run, _, _ := indexedNetwork(t)
+	database := run.DatabaseURL
 	const active = "SELECT row_to_json(a)::text FROM (SELECT contract_id, synchronizer_id, payload, signatories, activated_offset FROM network.active_contracts) a ORDER BY 1"
 	before := texts(t, database, active)
 	require.NotEmpty(t, before)
@@ -222,7 +221,6 @@ func TestANetworkIsPruned(t *testing.T) {
 	require.Positive(t, plan.Rows())
 	require.Equal(t, before, texts(t, database, active))
 	require.Equal(t, middle, texts(t, database, "SELECT min(ledger_offset)::text FROM network.updates"))
-	run := networkFor(database, serveScan(t, scan))
 	require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)), "it continues")
 
 	files := t.TempDir()
@@ -294,9 +292,7 @@ func TestReadersAreAnsweredAsBeforePruning(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	brief.Long(t, "reads all packages of a ledger")
-	l := sandbox.NewLedger(sandbox.Options{Seed: 101, ActiveShare: 0.4})
-	l.Grow(400)
-	database, _ := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)
+	database, l, _ := typedWorld.indexed(t)
 	_, err := CreateViews(t.Context(), viewsOf(database), testLogger(t))
 	require.NoError(t, err)
 	db, err := store.Open(store.Config{URL: database})

@@ -71,10 +71,7 @@ func TestReanchoringASnapshotWithAPrunedParticipant(t *testing.T) {
 func TestReanchoringFindsWhatTheIndexerDoesNot(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	l := backedUp(200)
-	ledgerURL := serve(t, l, sandbox.ServerOptions{})
-	database := throwaway.Migrated(t, migrate)
-	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, ledgerURL, defaultScope()), testLogger(t)))
+	database, l, ledgerURL := deltasWorld.indexed(t)
 	require.Len(t, texts(t, database, `WITH two AS (SELECT * FROM indexer.updates ORDER BY ledger_offset OFFSET 100 LIMIT 2)
 		UPDATE indexer.updates u SET update_id = v.update_id, record_time = v.record_time, synchronizer_ref = v.synchronizer_ref
 		FROM two v WHERE u.ledger_offset IN (SELECT ledger_offset FROM two) AND u.ledger_offset <> v.ledger_offset RETURNING u.update_id`), 2)
@@ -94,10 +91,8 @@ func TestReanchoringFindsWhatTheIndexerDoesNot(t *testing.T) {
 func TestReanchoringIsRefused(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	first := backedUp(200)
+	database, first, _ := deltasWorld.indexed(t)
 	strict := sandbox.ServerOptions{StrictInterface: true} // it does not say who it is
-	database := throwaway.Migrated(t, migrate)
-	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, strict), defaultScope()), testLogger(t)))
 	before := relations(t, database)
 
 	other := sandbox.NewLedger(sandbox.Options{Seed: 63})

@@ -185,24 +185,6 @@ func TestPostgresGoesAwayAndComesBack(t *testing.T) {
 	require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))
 }
 
-// Of two daemons on one database one leads; the other takes over when it is gone.
-func TestStandbyTakesOver(t *testing.T) {
-	t.Parallel()
-	brief.Long(t, "waits for sessions that the server has to end, and that takes seconds")
-	l := sandbox.NewLedger(sandbox.Options{Seed: 24})
-	l.Grow(200)
-	database, server := throwaway.Migrated(t, migrate), serve(t, l, sandbox.ServerOptions{})
-	first := startIndexer(t, indexerFor(database, server, defaultScope()))
-	second := startIndexer(t, indexerFor(database, server, defaultScope()))
-	waitFor(t, database, lastUpdate(l))
-	require.NoError(t, first.finish())
-	l.Grow(200)
-	waitFor(t, database, lastUpdate(l))
-	require.NoError(t, second.finish())
-	want := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End())
-	require.Empty(t, sandbox.Diff(want, relations(t, database)))
-}
-
 // A participant that was pruned is refused at the beginning, and so is one that lost history.
 func TestIndexerRefusals(t *testing.T) {
 	t.Parallel()

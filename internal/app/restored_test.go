@@ -192,10 +192,7 @@ func TestWhatLooksLikeAnotherHistoryAndIsNot(t *testing.T) {
 	}
 	t.Run("damaged", func(t *testing.T) {
 		t.Parallel()
-		l := backedUp(200)
-		ledgerURL := serve(t, l, sandbox.ServerOptions{})
-		database := throwaway.Migrated(t, migrate)
-		require.NoError(t, RunIndexer(t.Context(), indexerFor(database, ledgerURL, defaultScope()), testLogger(t)))
+		database, l, ledgerURL := deltasWorld.indexed(t)
 		conn, err := pgx.Connect(t.Context(), database)
 		require.NoError(t, err)
 		defer conn.Close(t.Context())

@@ -44,14 +44,29 @@ type sealed struct {
 	journal  journal
 }
 
-// indexed indexes a ledger to its end, and seals nothing.
-func indexed(t *testing.T, seed uint64, updates int, options sandbox.ServerOptions) *sealed {
+// sealedWorlds are ledgers of so many updates.
+var sealedWorlds = map[int]*world{100: toBeSealed(100), 240: toBeSealed(240), 450: toBeSealed(450)}
+
+func toBeSealed(updates int) *world {
+	return &world{sandbox.Options{Seed: 61}, updates, everything("ledger-effects"), false}
+}
+
+// indexed is a ledger that is indexed to its end, with nothing sealed; from a server with options, if there are any.
+func indexed(t *testing.T, updates int, options *sandbox.ServerOptions) *sealed {
 	t.Helper()
-	s := &sealed{Ledger: sandbox.NewLedger(sandbox.Options{Seed: seed}), t: t, database: throwaway.Migrated(t, migrate)}
-	s.Grow(updates)
-	s.cfg = indexerFor(s.database, serve(t, s.Ledger, options), everything("ledger-effects"))
+	w := sealedWorlds[updates]
+	s := &sealed{t: t}
+	if options == nil {
+		s.database, s.Ledger, s.cfg.LedgerURL = w.indexed(t)
+	} else {
+		s.database, s.Ledger = throwaway.Migrated(t, migrate), w.ledger()
+		s.cfg.LedgerURL = serve(t, s.Ledger, *options)
+	}
+	s.cfg = indexerFor(s.database, s.cfg.LedgerURL, w.scope)
 	s.cfg.sealWindow = smallWindow
-	s.index()
+	if options != nil {
+		s.index()
+	}
 	return s
 }
 
@@ -125,7 +140,7 @@ func (s *sealed) damaged() (list []string) {
 func TestWhatWasRedactedIsSealedAgain(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	s := indexed(t, 64, 2*smallWindow+50, sandbox.ServerOptions{})
+	s := indexed(t, 450, nil)
 	offline := func() string {
 		result, err := RunVerify(t.Context(), Verify{Database: s.cfg.Database, Verify: config.Verify{Offline: true}}, testLogger(t),
 			func(d findings.Difference) { t.Error(d) })
@@ -154,7 +169,7 @@ func TestWhatWasRedactedIsSealedAgain(t *testing.T) {
 func TestWhatIsNotSealedIsSaid(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	s := indexed(t, 63, 60, sandbox.ServerOptions{})
+	s := indexed(t, 100, nil)
 	offline := func() string {
 		result, err := RunVerify(t.Context(), Verify{Database: s.cfg.Database, Verify: config.Verify{Offline: true}}, testLogger(t),
 			func(d findings.Difference) { t.Error(d) })
@@ -180,14 +195,14 @@ func TestEverythingIsSealed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			brief.Sample(t)
-			s := indexed(t, 61, 250, options)
+			s := indexed(t, 240, &options)
 			s.sealUntil("EXISTS (SELECT FROM ledger.verifications)")
 			s.Grow(50)
 			s.index()
 			s.sealUntil(allVerified)
 			require.Regexp(t, "^equal( equal)+$", s.windows("updates"))
 			s.holds("(SELECT max(to_inclusive - from_exclusive) FROM ledger.verifications) < ledger.latest_offset()")
-			s.holds("(SELECT count(*) FROM ledger.updates) = 300")
+			s.holds("(SELECT count(*) FROM ledger.updates) = 290")
 			require.Empty(t, s.damaged())
 			require.Empty(t, s.journal.lines(t, differs))
 
@@ -243,7 +258,7 @@ func inAnyOrder(e sandbox.Element) []byte {
 func TestDifferencesAreSealed(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "runs the daemon several times")
-	s := indexed(t, 62, 220, sandbox.ServerOptions{})
+	s := indexed(t, 240, nil)
 	at := s.Offset(210)
 	s.exec("UPDATE indexer.updates SET update_id = 'x' || update_id WHERE ledger_offset = $1", at)
 	s.sealUntil(allSealed, differs)
@@ -291,7 +306,7 @@ func TestAfterAnUpgradeOfTheParticipant(t *testing.T) {
 func TestWhatWasPrunedIsSealedAsItIs(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "runs the daemon several times")
-	s := indexed(t, 63, 240, sandbox.ServerOptions{})
+	s := indexed(t, 240, nil)
 	require.NoError(t, s.Prune(s.Offset(230)))
 	s.sealUntil(allSealed, hidden)
 	require.Equal(t, "not_shown not_shown equal", s.windows("updates"))
@@ -308,7 +323,7 @@ func TestVerificationIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "waits between tries, as the commands do")
 	var failing atomic.Bool
-	s := indexed(t, 65, 300, sandbox.ServerOptions{Fault: func(r *http.Request) *sandbox.Fault {
+	s := indexed(t, 240, &sandbox.ServerOptions{Fault: func(r *http.Request) *sandbox.Fault {
 		if failing.Load() && strings.HasSuffix(r.URL.Path, "/latest-pruned-offsets") {
 			return &sandbox.Fault{Status: http.StatusInternalServerError, Body: "no"}
 		}
@@ -330,7 +345,7 @@ func TestVerificationIsTriedAgain(t *testing.T) {
 // Without a rate nothing is verified.
 func TestNothingIsVerifiedWithoutARate(t *testing.T) {
 	t.Parallel()
-	s := indexed(t, 66, 100, sandbox.ServerOptions{})
+	s := indexed(t, 100, nil)
 	s.Grow(20)
 	daemon := startLogged(t, s.cfg, s.journal.logger())
 	waitFor(t, s.database, lastUpdate(s.Ledger))

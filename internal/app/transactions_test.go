@@ -553,21 +553,3 @@ func TestAnotherNetwork(t *testing.T) {
 	requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), first.DSO(), second.DSO(), "--scan-url")
 	require.Empty(t, sandbox.Diff(sandbox.NewScan(first, sandbox.ScanOptions{}).Truth(), historyRelations(t, database)))
 }
-
-// Rows that the database will never take end the process with what it said.
-func TestHistoryThatTheDatabaseRefuses(t *testing.T) {
-	t.Parallel()
-	brief.Long(t, "reads several histories one after the other")
-	l := sandbox.NewLedger(sandbox.Options{Seed: 70})
-	l.Grow(100)
-	database := throwaway.Migrated(t, migrate)
-	conn, err := pgx.Connect(t.Context(), database)
-	require.NoError(t, err)
-	defer conn.Close(t.Context())
-	_, err = conn.Exec(t.Context(), "ALTER TABLE indexer.transactions ADD CONSTRAINT short CHECK (seq < 2)")
-	require.NoError(t, err)
-	cfg := indexerFor(database, "", defaultScope())
-	cfg.ScanURL = []string{serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{}))}
-	requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), "the database refuses the rows", "short", "report it")
-	require.Zero(t, count(t, database, "ledger.transactions"))
-}

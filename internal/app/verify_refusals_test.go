@@ -33,15 +33,13 @@ func execute(t *testing.T, database string, statements ...string) {
 func TestVerifyRefusesAnotherHistory(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "reads several histories one after the other")
-	first := backedUp(200)
 	for name, c := range map[string]struct{ cut, since int }{
 		"grown past": {100, 300}, "one update lost": {199, 300}, "not come so far": {150, 10}, "lagging behind": {150, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			brief.Sample(t)
-			database := throwaway.Migrated(t, migrate)
-			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, sandbox.ServerOptions{}), defaultScope()), testLogger(t)))
+			database, _, _ := deltasWorld.indexed(t)
 			m := newMutator(t, database, "indexer", 1)
 			before := m.state()
 			other := restored(c.cut, c.since)
@@ -59,8 +57,6 @@ func TestVerifyRefusesAnotherHistory(t *testing.T) {
 func TestVerifyRepairsTheLastUpdate(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "damages, verifies and repairs several databases")
-	l := backedUp(200)
-	at := lastUpdate(l)
 	for name, statement := range map[string]string{
 		"another id": "UPDATE indexer.updates SET update_id = 'other' WHERE ledger_offset = %d", "no row": "DELETE FROM indexer.updates WHERE ledger_offset = %d",
 		"an earlier place": "UPDATE indexer.updates SET ledger_offset = 0 WHERE ledger_offset = %d", "a place beyond": "UPDATE indexer.updates SET ledger_offset = ledger_offset * 2 WHERE ledger_offset = %d",
@@ -69,9 +65,8 @@ func TestVerifyRepairsTheLastUpdate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			brief.Sample(t)
-			database, url := throwaway.Migrated(t, migrate), serve(t, l, sandbox.ServerOptions{})
-			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, url, defaultScope()), testLogger(t)))
-			execute(t, database, fmt.Sprintf(statement, at))
+			database, l, url := deltasWorld.indexed(t)
+			execute(t, database, fmt.Sprintf(statement, lastUpdate(l)))
 			cfg := verifyWith(database, url, true)
 			cfg.All = true
 			result, err := RunVerify(t.Context(), cfg, testLogger(t), func(findings.Difference) {})
@@ -170,9 +165,7 @@ func TestVerifyAgainstASnapshotThatMayBeCut(t *testing.T) {
 // A scope that is lost is recorded again by an indexer that is started with the same one.
 func TestALostScopeIsRecordedAgain(t *testing.T) {
 	t.Parallel()
-	l := backedUp(100)
-	database, url := throwaway.Migrated(t, migrate), serve(t, l, sandbox.ServerOptions{})
-	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, url, defaultScope()), testLogger(t)))
+	database, _, url := deltasWorld.indexed(t)
 	execute(t, database, "DELETE FROM indexer.scopes")
 	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, url, defaultScope()), testLogger(t)))
 	_, err := RunVerify(t.Context(), verifyWith(database, url, false), testLogger(t), func(d findings.Difference) { t.Error(d) })

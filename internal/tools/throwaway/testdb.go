@@ -76,13 +76,25 @@ func Database(t testing.TB) string {
 func Migrated(t testing.TB, migrate func(ctx context.Context, url string) error) string {
 	t.Helper()
 	r := theRun.start(t)
-	template, err := r.template(t.Context(), migrate)
-	if err != nil {
-		t.Fatalf("prepare the template database: %v", err)
-	}
-	return r.database(t, func(ctx context.Context, name string) error {
-		return r.server.cloneDatabase(ctx, name, template)
-	})
+	return r.clone(t, r.migrated(migrate))
+}
+
+// Prepared is Migrated with a copy of such a database that prepare has prepared further, which is done once in the
+// process for each key. It must not depend on the test that asks first, and must have closed its connections, too.
+func Prepared(t testing.TB, migrate func(ctx context.Context, url string) error, key any,
+	prepare func(ctx context.Context, url string) error) string {
+	t.Helper()
+	r := theRun.start(t)
+	return r.clone(t, r.template(key, func(ctx context.Context, name string) error {
+		from := r.migrated(migrate)
+		if err := from.make(ctx); err != nil {
+			return err
+		}
+		if err := r.server.cloneDatabase(ctx, name, from.name); err != nil {
+			return err
+		}
+		return prepare(ctx, r.server.URL(name))
+	}))
 }
 
 // LocalServer starts a temporary cluster for one test alone, for tests that kill and restart it, and stops it when the
@@ -173,15 +185,25 @@ type run struct {
 
 	mu        sync.Mutex
 	databases int
-	templates map[uintptr]*template
+	templates map[any]*template
 }
 
 var theRun = run{options: OptionsFromEnv}
 
+// template is a database that others are copies of.
 type template struct {
+	name    string
+	prepare func(ctx context.Context, name string) error // makes it
+
 	once sync.Once
-	name string
 	err  error
+}
+
+// make makes the database, if nobody has.
+func (tmpl *template) make(ctx context.Context) error {
+	// The other tests that wait for it must not fail with this test's context.
+	tmpl.once.Do(func() { tmpl.err = tmpl.prepare(context.WithoutCancel(ctx), tmpl.name) })
+	return tmpl.err
 }
 
 // start returns the run with its server started.
@@ -203,7 +225,7 @@ func (r *run) open() error {
 		return err
 	}
 	r.server = server
-	r.templates = map[uintptr]*template{}
+	r.templates = map[any]*template{}
 	var random [5]byte
 	rand.Read(random[:])
 	r.name = hex.EncodeToString(random[:])
@@ -266,8 +288,10 @@ func (r *run) next() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.databases++
-	return fmt.Sprintf("%s%s_%d", testPrefix, r.name, r.databases)
+	return r.nameOf(r.databases)
 }
+
+func (r *run) nameOf(number int) string { return fmt.Sprintf("%s%s_%d", testPrefix, r.name, number) }
 
 // database makes a database for a test and drops it afterwards.
 func (r *run) database(t testing.TB, create func(ctx context.Context, name string) error) string {
@@ -286,26 +310,38 @@ func (r *run) database(t testing.TB, create func(ctx context.Context, name strin
 	return r.server.URL(name)
 }
 
-// template returns the name of the database that migrate has prepared.
-func (r *run) template(ctx context.Context, migrate func(context.Context, string) error) (string, error) {
-	key := reflect.ValueOf(migrate).Pointer()
+// template returns the template of a key, which prepare makes.
+func (r *run) template(key any, prepare func(ctx context.Context, name string) error) *template {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	tmpl := r.templates[key]
 	if tmpl == nil {
-		tmpl = &template{}
+		r.databases++
+		tmpl = &template{name: r.nameOf(r.databases), prepare: prepare}
 		r.templates[key] = tmpl
 	}
-	r.mu.Unlock()
-	tmpl.once.Do(func() {
-		tmpl.name = r.next()
-		// The other tests that wait for it must not fail with this test's context.
-		ctx := context.WithoutCancel(ctx)
-		tmpl.err = r.server.CreateDatabase(ctx, tmpl.name)
-		if tmpl.err == nil {
-			tmpl.err = migrate(ctx, r.server.URL(tmpl.name))
+	return tmpl
+}
+
+// migrated is the template that a function has migrated.
+func (r *run) migrated(migrate func(context.Context, string) error) *template {
+	return r.template(reflect.ValueOf(migrate).Pointer(), func(ctx context.Context, name string) error {
+		if err := r.server.CreateDatabase(ctx, name); err != nil {
+			return err
 		}
+		return migrate(ctx, r.server.URL(name))
 	})
-	return tmpl.name, tmpl.err
+}
+
+// clone makes a copy of a template for a test.
+func (r *run) clone(t testing.TB, tmpl *template) string {
+	t.Helper()
+	if err := tmpl.make(t.Context()); err != nil {
+		t.Fatalf("prepare the template database: %v", err)
+	}
+	return r.database(t, func(ctx context.Context, name string) error {
+		return r.server.cloneDatabase(ctx, name, tmpl.name)
+	})
 }
 
 // stop drops the templates and stops the server. Without a server it does

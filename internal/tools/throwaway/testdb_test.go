@@ -2,6 +2,7 @@ package throwaway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -25,7 +26,7 @@ func migrateExample(ctx context.Context, url string) error {
 	return err
 }
 
-var migrations atomic.Int32
+var migrations, preparations atomic.Int32
 
 func migrateAndCount(ctx context.Context, url string) error {
 	migrations.Add(1)
@@ -45,6 +46,20 @@ func TestEachTestGetsADatabaseOfItsOwn(t *testing.T) {
 				require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM example").Scan(&count))
 				require.Equal(t, 1, count)
 
+				prepared := connect(t, Prepared(t, migrateAndCount, "two rows", func(ctx context.Context, url string) error {
+					preparations.Add(1)
+					conn, err := pgx.Connect(ctx, url)
+					if err != nil {
+						return err
+					}
+					_, err = conn.Exec(ctx, "INSERT INTO example VALUES (1), (2)")
+					return errors.Join(err, conn.Close(ctx))
+				}))
+				_, err = prepared.Exec(t.Context(), "INSERT INTO example VALUES ($1)", n)
+				require.NoError(t, err)
+				require.NoError(t, prepared.QueryRow(t.Context(), "SELECT count(*) FROM example").Scan(&count))
+				require.Equal(t, 3, count)
+
 				empty := connect(t, Database(t))
 				require.NoError(t, empty.QueryRow(t.Context(),
 					"SELECT count(*) FROM pg_class WHERE relname = 'example'").Scan(&count))
@@ -53,6 +68,7 @@ func TestEachTestGetsADatabaseOfItsOwn(t *testing.T) {
 		}
 	})
 	require.EqualValues(t, 1, migrations.Load(), "the template is prepared once")
+	require.EqualValues(t, 1, preparations.Load())
 }
 
 func TestDatabasesAreDroppedAfterTheTest(t *testing.T) {
@@ -86,8 +102,7 @@ func TestRunsShareAGivenServer(t *testing.T) {
 
 	killed, alive, later := &run{options: given}, &run{options: given}, &run{options: given}
 	for _, r := range []*run{killed, alive} {
-		_, err := r.start(t).template(t.Context(), migrateExample)
-		require.NoError(t, err)
+		require.NoError(t, r.start(t).migrated(migrateExample).make(t.Context()))
 	}
 	require.Len(t, databases(), 2)
 	require.NoError(t, killed.lock.Close(t.Context()))
@@ -99,8 +114,7 @@ func TestRunsShareAGivenServer(t *testing.T) {
 	}, 5*time.Minute, 20*time.Millisecond, "a later run drops what a killed run left")
 	require.Contains(t, databases()[0], alive.name)
 
-	_, err = later.start(t).template(t.Context(), migrateExample)
-	require.NoError(t, err)
+	require.NoError(t, later.start(t).migrated(migrateExample).make(t.Context()))
 	require.Len(t, databases(), 2)
 	require.NoError(t, later.stop())
 	require.NoError(t, alive.stop())
