@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -13,6 +14,7 @@ import (
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/tables"
 )
 
 // historyLimit is how many events of a contract are read: one that lives long can be exercised millions of times.
@@ -116,25 +118,25 @@ func (s *Store) ContractHistory(ctx context.Context, contractID string) (Contrac
 }
 
 func (s *Store) contractEvents(ctx context.Context, db dbsqlc.DBTX, contractID string, h *ContractHistory) error {
-	rows, err := s.db.Queries.ContractEvents(ctx, db, dbsqlc.ContractEventsParams{ContractID: contractID,
-		Most: historyLimit + 1})
+	found, err := db.Query(ctx, contractEventsSQL(), contractID, historyLimit+1)
 	if err != nil {
 		return err
 	}
-	if len(rows) > historyLimit {
-		rows, h.Older = rows[:historyLimit], true
+	events, err := pgx.CollectRows(found, scanEvent)
+	if err != nil {
+		return err
 	}
-	slices.Reverse(rows)
-	for _, r := range rows {
-		h.Events = append(h.Events, ContractEvent{
-			Offset: ledger.Offset(r.LedgerOffset), NodeID: r.NodeID, Kind: r.Kind, Origin: ledger.Origin(r.Origin),
-			UpdateID:   r.UpdateID,
-			RecordTime: ledgerTime(r.RecordTime), SynchronizerID: r.SynchronizerID, TemplateID: r.TemplateID,
-			PackageName: r.PackageName,
-			ACSDelta:    r.ACSDelta, Choice: r.Choice, Consuming: r.Consuming, InterfaceID: r.InterfaceID,
-			Source: r.SourceSynchronizerID,
-			Target: r.TargetSynchronizerID, ReassignmentID: r.ReassignmentID, ReassignmentCounter: r.ReassignmentCounter,
-		})
+	for _, e := range slices.Backward(events) {
+		h.Events = append(h.Events, e)
+		if e.Consuming != nil && *e.Consuming {
+			h.Events = append(h.Events, ContractEvent{
+				Offset: e.Offset, NodeID: e.NodeID, Kind: EventArchived, UpdateID: e.UpdateID, RecordTime: e.RecordTime,
+				SynchronizerID: e.SynchronizerID, TemplateID: e.TemplateID, PackageName: e.PackageName, ACSDelta: e.ACSDelta,
+			})
+		}
+	}
+	if more := len(h.Events) - historyLimit; more > 0 {
+		h.Events, h.Older = h.Events[more:], true
 	}
 	stored, err := s.db.Queries.ContractStored(ctx, db, contractID)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -147,6 +149,62 @@ func (s *Store) contractEvents(ctx context.Context, db dbsqlc.DBTX, contractID s
 		CreatedAt: ledgerTime(stored.CreatedAt),
 	}
 	return err
+}
+
+// eventColumns are the columns that tables of events have, or have not, with their types.
+var eventColumns = [][2]string{
+	{"origin", "text"}, {"acs_delta", "boolean"}, {"choice", "text"}, {"consuming", "boolean"}, {"interface_id", "text"},
+	{"source_ref", "integer"}, {"target_ref", "integer"}, {"reassignment_id", "text"}, {"reassignment_counter", "bigint"},
+}
+
+// contractEventsSQL reads the events of contract $1 up to the watermark, the latest $2: the rows of each table of events
+// of contracts. Of which kind an event is says its table's column of that name, or else its table's name.
+func contractEventsSQL() string {
+	columns := map[string][]string{}
+	for _, t := range new(rows.Facts).Tables() {
+		columns[t.Name] = t.Columns()
+	}
+	var branches []string
+	for _, t := range tables.In(tables.Facts) {
+		if !t.Contract {
+			continue
+		}
+		has := func(column, otherwise string) string {
+			if slices.Contains(columns[t.Name], column) {
+				return "e." + column
+			}
+			return otherwise
+		}
+		list := []string{"e.ledger_offset", "e.node_id", "e.record_time", "e.synchronizer_ref", "e.template_ref",
+			has("kind", "'"+t.Name+"'") + " AS kind"}
+		for _, c := range eventColumns {
+			list = append(list, has(c[0], "NULL::"+c[1]+" AS "+c[0]))
+		}
+		branches = append(branches, "SELECT "+strings.Join(list, ", ")+" FROM "+t.Name+" e WHERE e.contract_id = $1")
+	}
+	return `
+SELECT e.ledger_offset, e.node_id, e.kind, coalesce(e.origin, ''), CASE WHEN e.origin IS DISTINCT FROM 'snapshot' THEN
+        (SELECT u.update_id FROM updates u WHERE u.ledger_offset = e.ledger_offset) END,
+    e.record_time, s.synchronizer_id, t.template_id, t.package_name, e.acs_delta, e.choice, e.consuming, e.interface_id,
+    so.synchronizer_id, ta.synchronizer_id, e.reassignment_id, e.reassignment_counter
+FROM (` + strings.Join(branches, "\n    UNION ALL ") + `) e
+LEFT JOIN templates t ON t.template_ref = e.template_ref
+LEFT JOIN synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
+LEFT JOIN synchronizers so ON so.synchronizer_ref = e.source_ref
+LEFT JOIN synchronizers ta ON ta.synchronizer_ref = e.target_ref
+WHERE e.ledger_offset + 0 <= (SELECT watermark())
+ORDER BY e.ledger_offset DESC, e.node_id DESC LIMIT $2`
+}
+
+func scanEvent(row pgx.CollectableRow) (e ContractEvent, err error) {
+	var at pgtype.Timestamptz
+	err = row.Scan(&e.Offset, &e.NodeID, &e.Kind, &e.Origin, &e.UpdateID, &at, &e.SynchronizerID, &e.TemplateID,
+		&e.PackageName, &e.ACSDelta, &e.Choice, &e.Consuming, &e.InterfaceID, &e.Source, &e.Target, &e.ReassignmentID,
+		&e.ReassignmentCounter)
+	if e.RecordTime = ledgerTime(at); e.Kind == EventArchived {
+		e.ACSDelta = new(true) // it implies it
+	}
+	return e, err
 }
 
 func (s *Store) contractState(ctx context.Context, db dbsqlc.DBTX, contractID string, h *ContractHistory) error {

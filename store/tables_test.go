@@ -196,8 +196,6 @@ func TestActivityIsReplayed(t *testing.T) {
 func TestEventsOfContractsAreTold(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	history, err := os.ReadFile("../queries/contract_history.sql")
-	require.NoError(t, err)
 	for _, table := range tables.In(tables.Facts, tables.Resynced) {
 		byNode := slices.Equal(table.Key, []string{"ledger_offset", "node_id"})
 		require.Equal(t, byNode && d.Columns(table.Name)["contract_id"] != "", table.Contract, table.Name)
@@ -206,7 +204,6 @@ func TestEventsOfContractsAreTold(t *testing.T) {
 		}
 		require.Equal(t, "true", d.Row(`SELECT EXISTS (SELECT FROM pg_rewrite r JOIN pg_depend p ON p.classid = 'pg_rewrite'::regclass AND p.objid = r.oid
 			WHERE r.ev_class = 'ledger.events'::regclass AND p.refobjid = ('indexer.' || $1::text)::regclass)`, table.Name), table.Name)
-		require.Regexp(t, `\bFROM `+table.Name+`\b`, string(history), table.Name)
 		if table.Family == tables.Facts {
 			require.Regexp(t, `\bFROM `+table.Name+`\b`, tables.Get(tables.State, "redactions").Seen)
 		}

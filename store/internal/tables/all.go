@@ -1,6 +1,10 @@
 package tables
 
-import "ledgerindexer/ledger"
+import (
+	"slices"
+
+	"ledgerindexer/ledger"
+)
 
 // The columns that say where rows belong.
 const (
@@ -26,20 +30,21 @@ var (
 	contentOfViews = key("view_value", "status_message", "status_details", "extra", "exact")
 )
 
-var all = []Table{
+// facts are the tables of facts. What the others say of them follows from it.
+var facts = []Table{
 	{Name: "updates", Family: Facts, Seen: seenByList("seen_by_ref", "seen_also_by_ref", "seen_by_others_ref"),
 		Content: key("extra", "exact"), Key: key(offset), Place: offset, Partitioned: true, Reset: Remove, Pruned: true},
 	{Name: "created", Family: Facts, Which: ofEvents, Seen: seenByList("stakeholders_ref", "witness_parties_ref"),
 		Content: contentOfCreated, Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true,
 		Element: true, Activity: true, Contract: true,
+		Export:   Exported{Relation: "created_events", Left: key("template_number")},
 		Snapshot: key("reassignment_counter", "served_offset", "served_node_id", "workflow_id", "entry_extra")},
 	{Name: "archived", Family: Facts, Seen: seenByList("witness_parties_ref"), Content: key("extra", "exact"),
 		Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true,
-		Contract: true},
+		Contract: true, Export: Exported{Relation: "archived_events", Of: key("exercised")}},
 	{Name: "exercised", Family: Facts, Seen: seenByList("witness_parties_ref"), Content: key("choice_argument",
 		"exercise_result", "extra", "exact"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove,
-		Pruned:  true,
-		Element: true, Activity: true, Contract: true},
+		Pruned: true, Element: true, Activity: true, Contract: true, Export: Exported{Relation: "exercised_events"}},
 	{Name: "interface_views", Family: Facts, Which: ofEvents, Seen: seenByList("seen_by_ref"), Content: contentOfViews,
 		Key: key(offset, node, "ordinal"), Place: offset, Partitioned: true, Reset: Remove, Pruned: true,
 		Snapshot: []string{}},
@@ -52,8 +57,11 @@ var all = []Table{
 		Partitioned: true, Reset: Remove, Pruned: true, Element: true},
 	{Name: "unknown_elements", Family: Facts, Seen: Nobody, Content: key("raw", "exact", "entry_extra"),
 		Key: key(offset, "ordinal"), Place: offset, Reset: Remove, Pruned: true, Element: true,
+		Export:   Exported{Relation: "unknown_updates", Order: key(node, "kind", "raw")},
 		Snapshot: key("workflow_id", "entry_extra")},
+}
 
+var all = slices.Concat(facts, []Table{
 	{Name: "created", Family: Resynced, Which: ofResync, Content: contentOfCreated, Key: key(offset, node),
 		Place: offset, Partitioned: true, Reset: Remove, Contract: true},
 	{Name: "interface_views", Family: Resynced, Which: ofResync, Content: contentOfViews,
@@ -128,7 +136,7 @@ var all = []Table{
 	{Name: "synchronizers", Family: Dictionaries, Seen: Everyone, Key: key("synchronizer_ref")},
 	{Name: "party_lists", Family: Dictionaries, Seen: besideEvents, Key: key("party_list_ref")},
 
-	{Name: "redactions", Family: State, Seen: ofSeenRedaction, Key: key("redaction")},
+	{Name: "redactions", Family: State, Seen: seenRedaction(facts), Key: key("redaction")},
 	{Name: "redacted_records", Family: State, Key: key("update_id")},
 	{Name: "participant", Family: State, Seen: Everyone, Key: key("only_row")},
 	{Name: "network", Family: State, Key: key("only_row")},
@@ -158,4 +166,4 @@ var all = []Table{
 	{Name: "reader_parties", Family: State, Key: key("reader", "party")},
 	{Name: "unlimited", Family: State, Seen: Nobody, Key: key("only_row")},
 	{Name: "schema_version", Family: State, Key: key("id")},
-}
+})

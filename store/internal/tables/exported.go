@@ -1,5 +1,7 @@
 package tables
 
+import "cmp"
+
 // Exported is a relation of analysts that `indexer export` writes: rows with their names, instead of numbers that mean
 // nothing in another database.
 type Exported struct {
@@ -24,28 +26,29 @@ type Exported struct {
 	Computed bool
 }
 
-// InExport returns the relations that are exported, in the order in which they are written.
+// InExport returns the relations that are exported, in the order in which they are written: one for each table of facts
+// (see Table.Export), and what is shown of several.
 func InExport() []Exported {
-	return []Exported{
-		{Relation: "updates", Of: key("updates"), Place: offset},
-		{Relation: "created_events", Of: key("created"), Place: offset, Order: key(node),
-			Left: key("template_number")},
-		{Relation: "archived_events", Of: key("archived", "exercised"), Place: offset, Order: key(node)},
-		{Relation: "exercised_events", Of: key("exercised"), Place: offset, Order: key(node)},
-		{Relation: "interface_views", Of: key("interface_views"), Place: offset, Order: key(node, "ordinal")},
-		{Relation: "reassignments", Of: key("reassignments"), Place: offset, Order: key(node)},
-		{Relation: "topology_events", Of: key("topology_events"), Place: offset, Order: key(node)},
-		{Relation: "unknown_updates", Of: key("unknown_elements"), Place: offset, Order: key(node, "kind", "raw")},
-		{Relation: "exact_payloads", Of: Names(In(Facts)), Place: offset,
+	var list []Exported
+	for _, t := range In(Facts) {
+		e := t.Export
+		e.Relation, e.Of, e.Place = cmp.Or(e.Relation, t.Name), append(key(t.Name), e.Of...), offset
+		if e.Order == nil {
+			e.Order = t.Key[1:]
+		}
+		list = append(list, e)
+	}
+	return append(list,
+		Exported{Relation: "exact_payloads", Of: Names(In(Facts)), Place: offset,
 			Order: key(node, "interface_id", seq, "field"),
 			Which: `stream = 'updates' AND field NOT LIKE 'checkpoint\_%'`},
-		{Relation: "contract_lifetimes", Of: key("lifetimes"), Place: "active_until",
+		Exported{Relation: "contract_lifetimes", Of: key("lifetimes"), Place: "active_until",
 			Order: key("active_from", "active_from_node_id"),
 			Left: key("payload", "contract_key", "signatories", "observers", "witness_parties", "created_at", "active_before",
 				"template_number")},
-		{Relation: "token_events", Of: key("updates"), Place: offset, Order: key(node, "party", "instrument",
+		Exported{Relation: "token_events", Of: key("updates"), Place: offset, Order: key(node, "party", "instrument",
 			"instrument_admin", "admin_signed"), Computed: true},
-	}
+	)
 }
 
 // ExportedRecords returns what is exported of the transaction history, in the order in which it is written. Its ranges

@@ -28,13 +28,18 @@ const (
 	// was looked up for.
 	ofLookup = "CASE WHEN s.status = 'found' THEN EXISTS (SELECT FROM my_parties m WHERE m.party = ANY (s.signatories) " +
 		"OR m.party = ANY (s.observers)) ELSE " + ofSeenEnd + " END"
-	// A redaction is seen by whoever sees what is left of its contract or update.
-	ofSeenRedaction = "CASE s.kind WHEN 'update' THEN EXISTS (SELECT FROM updates u WHERE u.update_id = s.id)" +
-		" ELSE EXISTS (SELECT FROM created c WHERE c.contract_id = s.id) OR EXISTS (SELECT FROM archived a " +
-		"WHERE a.contract_id = s.id) OR EXISTS (SELECT FROM " +
-		"exercised e WHERE e.contract_id = s.id) OR EXISTS (SELECT FROM reassignments r WHERE r.contract_id = s.id) OR " +
-		"EXISTS (SELECT FROM lookups l WHERE l.contract_id = s.id) END"
 )
+
+// seenRedaction returns the condition that a role sees what is left of a redaction's contract or update.
+func seenRedaction(facts []Table) string {
+	condition := "CASE s.kind WHEN 'update' THEN EXISTS (SELECT FROM updates u WHERE u.update_id = s.id) ELSE "
+	for i := range facts {
+		if facts[i].Contract {
+			condition += "EXISTS (SELECT FROM " + facts[i].Name + " e WHERE e.contract_id = s.id) OR "
+		}
+	}
+	return condition + "EXISTS (SELECT FROM lookups l WHERE l.contract_id = s.id) END"
+}
 
 // seenByList returns the condition that a list of parties in one of these columns has one of the role's. The planner
 // expects <> 0 to be true of almost all rows, so it joins as for a role that sees everything. If it expected few rows,

@@ -89,6 +89,10 @@ type Table struct {
 	// Of facts. Contract: each row is an event of the contract that it names (contract_id).
 	Contract bool
 
+	// Of facts. Export says how the relation that shows the rows is exported, where it has another name or order than the
+	// table, shows rows of other tables too (Of), or has columns that are left out.
+	Export Exported
+
 	// Of facts that entries of a snapshot have too, which lie up to the history floor: the columns that say what only an
 	// entry says, and are NULL in the rows of updates. nil: no entry has such a row.
 	Snapshot []string
