@@ -11,6 +11,9 @@ type ArchivedEvent struct {
 	Extra                 JSON
 }
 
+// Table implements Element.
+func (e *ArchivedEvent) Table() string { return "archived" }
+
 // Contract implements Element.
 func (e *ArchivedEvent) Contract() string { return e.ContractID }
 

@@ -17,6 +17,9 @@ type AssignedEvent struct {
 	Extra               JSON
 }
 
+// Table implements Element.
+func (e *AssignedEvent) Table() string { return "reassignments" }
+
 // Contract implements Element.
 func (e *AssignedEvent) Contract() string { return e.ContractID }
 

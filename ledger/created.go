@@ -24,6 +24,9 @@ type CreatedEvent struct {
 	Extra                   JSON
 }
 
+// Table implements Element.
+func (e *CreatedEvent) Table() string { return "created" }
+
 // Contract implements Element.
 func (e *CreatedEvent) Contract() string { return e.ContractID }
 

@@ -19,6 +19,9 @@ type ExercisedEvent struct {
 	Extra                 JSON
 }
 
+// Table implements Element.
+func (e *ExercisedEvent) Table() string { return "exercised" }
+
 // Contract implements Element.
 func (e *ExercisedEvent) Contract() string { return e.ContractID }
 

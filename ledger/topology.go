@@ -10,6 +10,9 @@ type TopologyEvent struct {
 	Extra         JSON
 }
 
+// Table implements Element.
+func (e *TopologyEvent) Table() string { return "topology_events" }
+
 // Contract implements Element.
 func (e *TopologyEvent) Contract() string { return "" }
 

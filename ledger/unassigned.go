@@ -19,6 +19,9 @@ type UnassignedEvent struct {
 	Extra                 JSON
 }
 
+// Table implements Element.
+func (e *UnassignedEvent) Table() string { return "reassignments" }
+
 // Contract implements Element.
 func (e *UnassignedEvent) Contract() string { return e.ContractID }
 

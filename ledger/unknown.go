@@ -111,6 +111,9 @@ type UnknownElement struct {
 	Raw    JSON   // the object with the variant's name as its only key
 }
 
+// Table implements Element.
+func (e *UnknownElement) Table() string { return "unknown_elements" }
+
 // Contract implements Element.
 func (e *UnknownElement) Contract() string { return "" }
 

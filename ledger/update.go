@@ -63,6 +63,8 @@ type Update struct {
 
 // Element is an event of an update, or an unknown update itself.
 type Element interface {
+	// Table names the table that has a row for it.
+	Table() string
 	// Contract returns the id of the contract that it is of; empty: of none, or of one that is not known.
 	Contract() string
 	// Redact removes its content: what it says, as opposed to ids, parties, names and times.

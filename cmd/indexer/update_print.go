@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store"
 )
 
 // part is a part of an update: the update itself, an event, or an interface view, from the ledger or from the database.
@@ -52,46 +54,44 @@ func partsOf(u *ledger.Update) []part {
 		return nil
 	}
 	list := []part{{Relation: "updates", Kind: string(u.Kind), UpdateID: &u.ID}}
-	for i := range u.Created {
-		c := &u.Created[i]
-		list = append(list, part{Relation: "created", NodeID: &c.NodeID, Origin: c.Origin, ContractID: c.ContractID,
-			TemplateID: c.TemplateID})
-		for j := range c.InterfaceViews {
-			list = append(list, part{Relation: "interface_views", NodeID: &c.NodeID, Ordinal: j,
-				InterfaceID: &c.InterfaceViews[j].InterfaceID})
+	ordinal := 0 // of an unknown element
+	for e := range u.All {
+		p := part{
+			Relation: e.Table(), ContractID: e.Contract(), TemplateID: field[string](e, "TemplateID"),
+			NodeID: new(field[int32](e, "NodeID")), Origin: field[ledger.Origin](e, "Origin"),
+			Kind: field[string](e, "Kind"), Choice: field[string](e, "Choice"), Consuming: field[bool](e, "Consuming"),
+			InterfaceID: field[*string](e, "InterfaceID"), PartyID: field[*string](e, "PartyID"),
 		}
-	}
-	for i := range u.Archived {
-		a := &u.Archived[i]
-		list = append(list, part{Relation: "archived", NodeID: &a.NodeID, ContractID: a.ContractID, TemplateID: a.TemplateID})
-	}
-	for i := range u.Exercised {
-		e := &u.Exercised[i]
-		list = append(list, part{Relation: "exercised", NodeID: &e.NodeID, ContractID: e.ContractID, TemplateID: e.TemplateID,
-			Choice: e.Choice, Consuming: e.Consuming, InterfaceID: e.InterfaceID})
-	}
-	for i := range u.Assigned {
-		a := &u.Assigned[i]
-		list = append(list, part{Relation: "reassignments", NodeID: &a.NodeID, Kind: "assigned", ContractID: a.ContractID,
-			TemplateID: a.TemplateID})
-	}
-	for i := range u.Unassigned {
-		a := &u.Unassigned[i]
-		list = append(list, part{Relation: "reassignments", NodeID: &a.NodeID, Kind: "unassigned", ContractID: a.ContractID,
-			TemplateID: a.TemplateID})
-	}
-	for i := range u.Topology {
-		e := &u.Topology[i]
-		list = append(list, part{Relation: "topology_events", NodeID: &e.NodeID, Kind: string(e.Kind), PartyID: e.PartyID})
-	}
-	for i := range u.Unknown {
-		list = append(list, part{Relation: "unknown_elements", NodeID: u.Unknown[i].NodeID, Ordinal: i,
-			Kind: u.Unknown[i].Kind})
+		switch e := e.(type) {
+		case *ledger.CreatedEvent:
+			for i := range e.InterfaceViews {
+				list = append(list, part{Relation: "interface_views", NodeID: &e.NodeID, Ordinal: i,
+					InterfaceID: &e.InterfaceViews[i].InterfaceID})
+			}
+		case *ledger.AssignedEvent:
+			p.Kind = store.EventAssigned
+		case *ledger.UnassignedEvent:
+			p.Kind = store.EventUnassigned
+		case *ledger.TopologyEvent:
+			p.Kind = string(e.Kind)
+		case *ledger.UnknownElement:
+			p.NodeID, p.Ordinal = e.NodeID, ordinal
+			ordinal++
+		}
+		list = append(list, p)
 	}
 	for i := range list {
 		list[i].Offset = u.Offset
 	}
 	return list
+}
+
+// field returns an element's field of a name, if it has one of the type.
+func field[T any](e ledger.Element, name string) (value T) {
+	if f := reflect.ValueOf(e).Elem().FieldByName(name); f.IsValid() {
+		value, _ = reflect.TypeAssert[T](f)
+	}
+	return value
 }
 
 // parts returns the stored parts.

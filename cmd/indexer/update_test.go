@@ -342,5 +342,9 @@ func TestUpdateListsEveryEvent(t *testing.T) {
 		}
 	}
 	require.Equal(t, kinds, u.Elements())
-	require.Len(t, partsOf(&u), kinds+1, "the update itself, and one of each")
+	parts := partsOf(&u)
+	require.Len(t, parts, kinds+1, "the update itself, and one of each")
+	for _, p := range parts {
+		require.NotEmpty(t, p.Relation)
+	}
 }

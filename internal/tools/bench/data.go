@@ -43,13 +43,15 @@ type builder struct {
 	text, index *bufio.Writer
 	position    int64
 	err         error
-	count       func(rows map[string]int64, raw []byte) (events int64)
+	count       counter
 }
+
+// counter adds the rows that an element must leave, and returns how many events it has.
+type counter func(rows map[string]int64, raw []byte) (events int64, err error)
 
 // build writes a data set, which fill adds element by element; count counts the rows that an element leaves. The
 // shape's file is written last: if it exists, the data set is complete.
-func build(name string, count func(rows map[string]int64, raw []byte) (events int64),
-	fill func(b *builder) error) error {
+func build(name string, count counter, fill func(b *builder) error) error {
 	text, err := os.Create(name + textSuffix)
 	if err != nil {
 		return err
@@ -94,7 +96,11 @@ func (b *builder) add(offset int64, raw []byte) {
 	write(b.index, binary.LittleEndian.AppendUint64(entry, uint64(b.position)))
 	b.Elements++
 	b.Bytes += int64(len(raw))
-	b.Events += b.count(b.Rows, raw)
+	events, err := b.count(b.Rows, raw)
+	if err != nil {
+		b.err = err
+	}
+	b.Events += events
 }
 
 // openDataset maps a data set into memory. The mapping lasts as long as the process.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 )
 
@@ -151,31 +152,30 @@ func buildSnapshot(ctx context.Context, name string, n int) error {
 	})
 }
 
-// countUpdate adds the rows that an update must leave. It counts the names of events, which the simulated ledger has in
-// no other text.
-func countUpdate(rows map[string]int64, raw []byte) (events int64) {
-	created := count(raw, `{"CreatedEvent":{`)
-	assigned := count(raw, `{"JsAssignmentEvent":{`)
-	unassigned := count(raw, `{"JsUnassignedEvent":{`)
-	archived := count(raw, `{"ArchivedEvent":{`)
-	exercised := count(raw, `{"ExercisedEvent":{`)
-	topology := count(raw, `{"event":{"ParticipantAuthorization`)
-	rows["interface_views"] += count(raw, `"viewStatus":{`)
+func countUpdate(rows map[string]int64, raw []byte) (events int64, err error) {
+	u, err := ledger.DecodeUpdate(raw)
+	return countRows(rows, &u), err
+}
+
+// countRows adds the rows of an update. It returns how many events it has: an assignment is one with the creation
+// inside it.
+func countRows(rows map[string]int64, u *ledger.Update) (events int64) {
 	rows["updates"]++
-	rows["created"] += created + assigned
-	rows["archived"] += archived
-	rows["exercised"] += exercised
-	rows["reassignments"] += assigned + unassigned
-	rows["topology_events"] += topology
-	return created + archived + exercised + assigned + unassigned + topology
+	for e := range u.All {
+		rows[e.Table()]++
+	}
+	for i := range u.Created {
+		rows["interface_views"] += int64(len(u.Created[i].InterfaceViews))
+	}
+	return int64(u.Elements() - len(u.Assigned))
 }
 
 // countEntry adds the rows that an entry of a snapshot must leave.
-func countEntry(rows map[string]int64, raw []byte) (events int64) {
+func countEntry(rows map[string]int64, raw []byte) (events int64, err error) {
 	rows["created"]++
 	rows["reassignments"] += count(raw, `{"JsIncomplete`)
 	rows["active_contracts"] += count(raw, `{"JsActiveContract":{`)
-	return 1
+	return 1, nil
 }
 
 func count(raw []byte, word string) int64 { return int64(bytes.Count(raw, []byte(word))) }

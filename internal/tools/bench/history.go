@@ -81,8 +81,8 @@ func buildRecords(ctx context.Context, name string, l *sandbox.Ledger, o sandbox
 }
 
 // countRecord adds the rows that a record must leave.
-func countRecord(rows map[string]int64, raw []byte) (events int64) {
+func countRecord(rows map[string]int64, raw []byte) (events int64, err error) {
 	rows["transactions"]++
 	rows["transfers"] += count(raw, `"transfer":{`)
-	return 1
+	return 1, nil
 }

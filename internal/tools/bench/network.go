@@ -90,15 +90,9 @@ func buildNetwork(ctx context.Context, name string, n int) error {
 	})
 }
 
-// countNetworkUpdate adds the rows that an update of a network must leave.
-func countNetworkUpdate(rows map[string]int64, raw []byte) (events int64) {
-	created, exercised := count(raw, `"event_type":"created_event"`), count(raw, `"event_type":"exercised_event"`)
-	assigned, reassigned := count(raw, `"created_event":{`), count(raw, `"unassign_id":`)
-	rows["updates"]++
-	rows["created"] += created
-	rows["exercised"] += exercised
-	rows["reassignments"] += reassigned
-	return created + exercised + reassigned - assigned
+func countNetworkUpdate(rows map[string]int64, raw []byte) (events int64, err error) {
+	u, err := ledger.DecodeNetworkUpdate(raw, "")
+	return countRows(rows, &u), err
 }
 
 // network measures how fast the updates of a network are read, alone and beside those of a participant.
