@@ -17,6 +17,7 @@ func TestEveryMemberIsInASample(t *testing.T) {
 	t.Parallel()
 	samples := bytes.Join([][]byte{
 		plainUpdates(), everyUpdate(), plainEntries(), everyEntry(), plainRecords(), everyRecord(), []byte(lookedUp()), everyNetworkUpdate(),
+		servedUpdates(t),
 		vettedPage(`"x"`, sampleVetted, noneVetted),
 		// Of pages, and of the answer to a change of what is vetted: their tests have bodies of their own.
 		[]byte(`"lowestPageOffsetExclusive" "updates" "highestPageOffsetInclusive" "activeContracts" "activeAtOffset" "pastVettedPackages" "newVettedPackages"`),

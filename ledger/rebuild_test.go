@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
@@ -19,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/tools/recorded"
+	"ledgerindexer/sandbox"
 )
 
 // TestDecodingLosesNothing rebuilds the server's JSON from what was decoded and compares it key by key with what
@@ -42,6 +45,10 @@ func TestDecodingLosesNothing(t *testing.T) {
 		t.Parallel()
 		requireRead(t, "entries", everyEntry())
 	})
+	t.Run("served updates", func(t *testing.T) {
+		t.Parallel()
+		requireRead(t, "list", servedUpdates(t))
+	})
 	t.Run("recorded updates", func(t *testing.T) {
 		t.Parallel()
 		requireRead(t, "list", recordedUpdates(t))
@@ -50,6 +57,29 @@ func TestDecodingLosesNothing(t *testing.T) {
 		t.Parallel()
 		requireRead(t, "entries", besideProject(t, "active-contracts-6.json"))
 	})
+}
+
+// servedUpdates is a list of updates as the simulated participant serves them, in both shapes.
+func servedUpdates(t *testing.T) []byte {
+	t.Helper()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 1, EventsPerUpdate: 4})
+	l.Grow(300)
+	server := sandbox.NewServer(l, sandbox.ServerOptions{})
+	var updates []string
+	ask := func(shape string, from, to int64) {
+		answer := httptest.NewRecorder()
+		server.ServeHTTP(answer, httptest.NewRequest("POST", "/v2/updates/get-updates-page", strings.NewReader(fmt.Sprintf(
+			`{"beginOffsetExclusive":%d,"endOffsetInclusive":%d,"maxPageSize":300,"updateFormat":%s}`, from, to, sandbox.Scope{Shape: shape}.UpdateFormat()))))
+		var page struct{ Updates []jsontext.Value }
+		require.NoError(t, json.Unmarshal(answer.Body.Bytes(), &page, json.MatchCaseInsensitiveNames(true)))
+		for _, update := range page.Updates {
+			updates = append(updates, string(update))
+		}
+	}
+	ask(sandbox.ACSDelta, 0, l.Offset(149))
+	ask(sandbox.LedgerEffects, l.Offset(149), l.End())
+	require.Greater(t, len(updates), 200)
+	return list(updates...)
 }
 
 // besideProject reads a response that another project recorded, or skips the test where it is not at hand.

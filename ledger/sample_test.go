@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -225,20 +226,19 @@ func rebuildEvents(u Update) []members {
 	}
 	const last = 1<<31 - 1
 	var all []placed
-	for _, e := range u.Created {
-		if e.Origin == OriginTransaction {
-			all = append(all, placed{e.NodeID, object1("CreatedEvent", rebuildCreated(e))})
+	for e := range u.All {
+		switch e := e.(type) {
+		case *CreatedEvent:
+			if e.Origin == OriginTransaction {
+				all = append(all, placed{e.NodeID, object1("CreatedEvent", rebuildCreated(*e))})
+			}
+		case *AssignedEvent, *UnassignedEvent, *TopologyEvent, *UnknownElement: // below
+		default: // an event of a transaction, by the name of its type
+			kind := reflect.ValueOf(e).Elem()
+			event, _ := rebuilt(kind.Interface())
+			event["offset"] = u.Offset
+			all = append(all, placed{event["nodeId"].(int32), object1(kind.Type().Name(), event)})
 		}
-	}
-	for _, e := range u.Archived {
-		event := members{"offset": u.Offset, "nodeId": e.NodeID, "contractId": e.ContractID, "templateId": e.TemplateID, "packageName": e.PackageName}
-		event.texts("witnessParties", e.WitnessParties)
-		event.texts("implementedInterfaces", e.ImplementedInterfaces)
-		event.extra(e.Extra)
-		all = append(all, placed{e.NodeID, object1("ArchivedEvent", event)})
-	}
-	for _, e := range u.Exercised {
-		all = append(all, placed{e.NodeID, object1("ExercisedEvent", rebuildExercised(u.Offset, e))})
 	}
 	for i, e := range u.Assigned {
 		all = append(all, placed{e.NodeID, object1("JsAssignmentEvent", rebuildAssigned(e, u.Created[i]))})
@@ -277,19 +277,50 @@ func rebuildEvents(u Update) []members {
 	return events
 }
 
+// otherNames are of members that have another name than the fields that hold them.
+var otherNames = map[string]string{
+	"CreatedEvent.Argument": "createArgument", "CreatedEvent.Blob": "createdEventBlob", "ExercisedEvent.Argument": "choiceArgument",
+	"ExercisedEvent.Result": "exerciseResult", "TopologyEvent.Permission": "participantPermission",
+}
+
+// rebuilt is an event as its fields say it: each is a member of its name. What its Extra has of other levels is beside.
+func rebuilt(e any) (event members, beside map[string]members) {
+	event = members{}
+	for field, value := range reflect.ValueOf(e).Fields() {
+		name := cmp.Or(otherNames[reflect.TypeOf(e).Name()+"."+field.Name], memberName(field.Name))
+		switch value := value.Interface().(type) {
+		case JSON:
+			if field.Name == "Extra" {
+				beside = event.extra(value)
+			} else {
+				event.payload(name, value)
+			}
+		case []byte:
+			event.bytes(name, value)
+		case []string:
+			event.texts(name, value)
+		case *string:
+			event.text(name, value)
+		case *bool:
+			add(event, name, value)
+		case Time:
+			event.time(name, value)
+		case Origin, TopologyEventKind, []InterfaceView: // said by other things
+		default:
+			event[name] = value
+		}
+	}
+	return event, beside
+}
+
+// memberName is acsDelta for ACSDelta, and contractId for ContractID.
+func memberName(field string) string {
+	field = strings.Replace(strings.Replace(field, "ACS", "Acs", 1), "ID", "Id", 1)
+	return strings.ToLower(field[:1]) + field[1:]
+}
+
 func rebuildCreated(e CreatedEvent) members {
-	event := members{"offset": e.Offset, "nodeId": e.NodeID, "contractId": e.ContractID, "templateId": e.TemplateID, "packageName": e.PackageName}
-	event.text("representativePackageId", e.RepresentativePackageID)
-	event.payload("createArgument", e.Argument)
-	event.payload("contractKey", e.ContractKey)
-	event.bytes("contractKeyHash", e.ContractKeyHash)
-	event.texts("signatories", e.Signatories)
-	event.texts("observers", e.Observers)
-	event.texts("witnessParties", e.WitnessParties)
-	event.time("createdAt", e.CreatedAt)
-	add(event, "acsDelta", e.ACSDelta)
-	event.bytes("createdEventBlob", e.Blob)
-	event.extra(e.Extra)
+	event, _ := rebuilt(e)
 	if e.InterfaceViews == nil {
 		return event
 	}
@@ -309,22 +340,6 @@ func rebuildCreated(e CreatedEvent) members {
 	return event
 }
 
-func rebuildExercised(offset Offset, e ExercisedEvent) members {
-	event := members{
-		"offset": offset, "nodeId": e.NodeID, "contractId": e.ContractID, "templateId": e.TemplateID, "packageName": e.PackageName,
-		"choice": e.Choice, "consuming": e.Consuming, "lastDescendantNodeId": e.LastDescendantNodeID,
-	}
-	event.text("interfaceId", e.InterfaceID)
-	event.payload("choiceArgument", e.Argument)
-	event.payload("exerciseResult", e.Result)
-	event.texts("actingParties", e.ActingParties)
-	event.texts("witnessParties", e.WitnessParties)
-	event.texts("implementedInterfaces", e.ImplementedInterfaces)
-	add(event, "acsDelta", e.ACSDelta)
-	event.extra(e.Extra)
-	return event
-}
-
 func rebuildAssigned(e AssignedEvent, c CreatedEvent) members {
 	event := members{
 		"source": e.Source, "target": e.Target, "reassignmentId": e.ReassignmentID, "reassignmentCounter": e.ReassignmentCounter,
@@ -336,26 +351,17 @@ func rebuildAssigned(e AssignedEvent, c CreatedEvent) members {
 }
 
 func rebuildUnassigned(e UnassignedEvent) (event, envelope members) {
-	event = members{
-		"offset": e.Offset, "nodeId": e.NodeID, "contractId": e.ContractID, "templateId": e.TemplateID, "packageName": e.PackageName,
-		"source": e.Source, "target": e.Target, "reassignmentId": e.ReassignmentID, "reassignmentCounter": e.ReassignmentCounter,
-	}
-	event.text("submitter", e.Submitter)
-	event.time("assignmentExclusivity", e.AssignmentExclusivity)
-	event.texts("witnessParties", e.WitnessParties)
-	return event, event.extra(e.Extra)["$envelope"]
+	event, beside := rebuilt(e)
+	return event, beside["$envelope"]
 }
 
 func rebuildTopology(e TopologyEvent) members {
-	value := members{}
-	value.text("partyId", e.PartyID)
-	value.text("participantId", e.ParticipantID)
-	value.text("participantPermission", e.Permission)
-	envelope := value.extra(e.Extra)["$envelope"]
+	value, beside := rebuilt(e)
+	delete(value, "nodeId") // the server sends none
 	name := map[TopologyEventKind]string{
 		TopologyAdded: "Added", TopologyChanged: "Changed", TopologyRevoked: "Revoked", TopologyOnboarding: "Onboarding",
 	}[e.Kind]
-	return object1("event", object1("ParticipantAuthorization"+name, object1("value", value))).merge(envelope)
+	return object1("event", object1("ParticipantAuthorization"+name, object1("value", value))).merge(beside["$envelope"])
 }
 
 func rebuildEntry(e ContractEntry) members {
