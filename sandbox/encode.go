@@ -159,17 +159,7 @@ func (v *view) appendTransaction(dst []byte, i int, u *update, f *updateFilter, 
 	dst = appendInstant(dst, u.effective())
 	dst = append(dst, `","events":[`...)
 	none := len(dst)
-	events := v.events[u.first : u.first+u.count]
-	for j := range events {
-		s := v.sightOf(f, &events[j])
-		if !s.match {
-			continue
-		}
-		if len(dst) > none {
-			dst = append(dst, ',')
-		}
-		dst = v.appendEvent(dst, u, i, &events[j], &s, f, feat)
-	}
+	dst = v.appendEvents(dst, i, u, f, feat)
 	if len(dst) == none {
 		return dst[:start], false
 	}

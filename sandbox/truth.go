@@ -51,11 +51,6 @@ type stay struct {
 	synchronizer uint8
 }
 
-var relations = []string{
-	"updates", "created_events", "archived_events", "exercised_events", "interface_views", "reassignments",
-	"topology_events", "active_contracts",
-}
-
 func (l *Ledger) newTruth(scope Scope) *truth {
 	t := &truth{
 		view: l.view(), filter: scope.compiled(l.names()), feat: scope.features(),
@@ -93,36 +88,6 @@ func (t *truth) updates(from, to int) {
 		case kindTopology:
 			t.topologyUpdate(i, u)
 		}
-	}
-}
-
-func (t *truth) transaction(i int, u *update) {
-	shown := false
-	for j := range t.events[u.first : u.first+u.count] {
-		e := &t.events[int(u.first)+j]
-		s := t.sightOf(t.filter, e)
-		if !s.match {
-			continue
-		}
-		shown = true
-		on := t.on(i, u)
-		switch {
-		case e.choice < 0:
-			row := t.created(on, e.contract, u.offset, e.node, &s, "transaction")
-			if s.acs {
-				t.active[stay{e.contract, u.synchronizer}] = t.activeRow(e.contract, row, u.synchronizer, 0)
-			}
-			continue
-		case t.filter.effects:
-			t.exercised(on, i, u, e, &s)
-		}
-		if consuming := e.served.template().choices[e.choice].consuming; consuming {
-			t.archived(on, u, e, &s)
-			delete(t.active, stay{e.contract, u.synchronizer})
-		}
-	}
-	if shown {
-		t.update(i, u, "transaction")
 	}
 }
 
