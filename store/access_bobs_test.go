@@ -69,8 +69,8 @@ func bobsUpdate(offset ledger.Offset) ledger.Update {
 		bobsExercise(8, 8, "amulet-rules", rules, "splice-amulet", "AmuletRules_BuyMemberTraffic", `{"provider": "bob-`+secret+`", "memberId": "`+secret+`"}`,
 			`{"summary": {"inputAppRewardAmount": "77.77", "holdingFees": "77.77", "senderChangeFee": "0"}, "amuletPaid": "77.77"}`),
 	}
-	u.Topology = []ledger.TopologyEvent{{NodeID: 4, Kind: "added", PartyID: storetest.Ptr("bob-" + secret)}}
 	u.Unknown = []ledger.UnknownElement{{Kind: "New", Raw: ledger.JSON(`{"of": "` + secret + `"}`)}}
+	storetest.Rest(&u, storetest.Of{ContractID: "contract-" + secret, Parties: bob, Text: secret}, bobsMove(offset))
 	return u
 }
 

@@ -84,8 +84,8 @@ func plantedPages() []ledger.Page {
 	other := storetest.Exercise(2, "kept", false, storetest.Ptr(true))
 	other.Argument, other.Extra = ledger.JSON(`"\u0000`+marker+`"`), json(marker)
 	whole.Exercised = []ledger.ExercisedEvent{end, other}
-	whole.Topology = []ledger.TopologyEvent{{NodeID: 3, Kind: ledger.TopologyAdded, PartyID: storetest.Ptr("alice"), Extra: json(marker)}}
 	whole.Unknown = []ledger.UnknownElement{{NodeID: storetest.Ptr(int32(4)), Kind: "New", Raw: json(marker)}}
+	storetest.Rest(&whole, storetest.Of{ContractID: "transient", Parties: []string{"alice"}, Text: "added", Content: json(marker)}, moved, ended)
 	rest := storetest.NewUpdate(16, "sync::1")
 	rest.Extra = json(keeper)
 	return []ledger.Page{

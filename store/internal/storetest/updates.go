@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -106,13 +107,64 @@ func EveryKind(from ledger.Offset) []ledger.Page {
 	Assign(&reassignment, 0, "arrived", "sync::1", "sync::2", 1)
 	topology := NewUpdate(from+3, "sync::1")
 	topology.Kind = ledger.KindTopology
-	topology.Topology = []ledger.TopologyEvent{{Kind: ledger.TopologyAdded, PartyID: Ptr("alice"), ParticipantID: Ptr("p"),
-		Permission: Ptr("Submission")}}
 	unknown := NewUpdate(from+4, "sync::1")
 	unknown.Kind = ledger.KindUnknown
 	unknown.Unknown = []ledger.UnknownElement{{Kind: "Novelty", Raw: ledger.JSON(`{"Novelty": {}}`)}}
+	Rest(&topology, Of{Parties: []string{"alice"}, Text: "added"}, transaction, reassignment, unknown)
 	return []ledger.Page{{From: from, To: from + 4, Updates: []ledger.Update{transaction, reassignment, topology,
 		unknown}}}
+}
+
+// Of is what an event says.
+type Of struct {
+	ContractID string
+	Parties    []string
+	Text       string      // of names
+	Content    ledger.JSON // of what a redaction takes
+}
+
+// Rest adds to an update an event for each table of events of which neither it nor the others have one.
+func Rest(u *ledger.Update, of Of, others ...ledger.Update) {
+	has := map[string]bool{}
+	for _, other := range append(others, *u) {
+		for e := range other.All {
+			has[e.Table()] = true
+		}
+	}
+	for _, list := range reflect.ValueOf(u).Elem().Fields() {
+		if list.Kind() != reflect.Slice || list.Type().Elem().Kind() != reflect.Struct {
+			continue
+		}
+		event := reflect.New(list.Type().Elem())
+		if table := event.Interface().(ledger.Element).Table(); has[table] {
+			continue
+		}
+		of.fill(event.Elem(), int32(100+u.Elements()))
+		list.Set(reflect.Append(list, event.Elem()))
+	}
+}
+
+func (of Of) fill(event reflect.Value, nodeID int32) {
+	named := map[string]any{
+		"NodeID": nodeID, "ContractID": of.ContractID, "TemplateID": Template, "PackageName": "asset",
+		"PartyID": &of.Parties[0], "ImplementedInterfaces": []string(nil),
+	}
+	typed := map[reflect.Type]any{}
+	for _, value := range []any{of.Parties, of.Content, []byte(of.Content), &of.Text, Time("2025-01-02T03:04:05Z")} {
+		typed[reflect.TypeOf(value)] = value
+	}
+	for field, into := range event.Fields() {
+		value, ok := named[field.Name]
+		if !ok {
+			value, ok = typed[into.Type()]
+		}
+		switch {
+		case ok:
+			into.Set(reflect.ValueOf(value))
+		case into.Kind() == reflect.String:
+			into.SetString(of.Text)
+		}
+	}
 }
 
 // Sorted sorts a list in place.
