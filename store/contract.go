@@ -157,8 +157,8 @@ var eventColumns = [][2]string{
 	{"source_ref", "integer"}, {"target_ref", "integer"}, {"reassignment_id", "text"}, {"reassignment_counter", "bigint"},
 }
 
-// contractEventsSQL reads the events of contract $1 up to the watermark, the latest $2: the rows of each table of events
-// of contracts. Of which kind an event is says its table's column of that name, or else its table's name.
+// contractEventsSQL reads the latest $2 events of contract $1 up to the watermark: the rows of each table of events of
+// contracts. Of which kind an event is says the column of that name, or else the table's name.
 func contractEventsSQL() string {
 	columns := map[string][]string{}
 	for _, t := range new(rows.Facts).Tables() {
