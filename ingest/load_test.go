@@ -14,23 +14,15 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// loads runs a test with each of those who load: it gets a source of a ledger, and a function that loads all of it and
-// returns what was held meanwhile.
-func loads(t *testing.T, test func(t *testing.T, source *fakeSource, history *script, load func() *scales)) {
-	t.Run("catching up", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			l := newLoop(t, 60_000)
-			test(t, l.source, l.ledger, func() *scales {
-				s := weigh(l, nil)
-				stop := l.run()
-				pass(time.Hour)
-				requireAll(t, l.ledger.all(), l.memory.got())
-				require.NoError(t, stop())
-				require.Empty(t, l.memory.mistakes)
-				return s
-			})
-		})
-	})
+// load has all of a ledger loaded that is far behind, and returns what was held meanwhile.
+func (l *loop) load() *scales {
+	s := weigh(l, nil)
+	stop := l.run()
+	pass(time.Hour)
+	requireAll(l.t, l.ledger.all(), l.memory.got())
+	require.NoError(l.t, stop())
+	require.Empty(l.t, l.memory.mistakes)
+	return s
 }
 
 // The queue has what is fetched until that is written, and nothing of a try that has ended.
@@ -77,13 +69,14 @@ func TestTheQueueIsTold(t *testing.T) {
 // A window that needs more room than was reserved for it waits for that, and is not asked for again and again
 // meanwhile.
 func TestAWindowThatNeedsMoreRoom(t *testing.T) {
-	loads(t, func(t *testing.T, source *fakeSource, history *script, load func() *scales) {
-		history.pageSize, history.updateBytes = 2000, 2800
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 60_000)
+		l.ledger.pageSize, l.ledger.updateBytes = 2000, 2800
 		const large = 30_000
-		read := source.readUpdates
+		read := l.source.readUpdates
 		var mu sync.Mutex
 		asked := 0 // for the large one
-		source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+		l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 			Sleep(ctx, 20*time.Millisecond)
 			page, err := read(ctx, after, to)
 			if page.From < large && page.To >= large {
@@ -94,7 +87,7 @@ func TestAWindowThatNeedsMoreRoom(t *testing.T) {
 			}
 			return page, err
 		}
-		s := load()
+		s := l.load()
 		require.LessOrEqual(t, s.most, int64(bytesInFlight))
 		require.LessOrEqual(t, asked, 3) // as any, with four times as much room, and with all there is
 	})
@@ -102,11 +95,12 @@ func TestAWindowThatNeedsMoreRoom(t *testing.T) {
 
 // A page that is larger than all that may be held is read all the same, by itself.
 func TestAPageThatIsTooLargeIsReadAlone(t *testing.T) {
-	loads(t, func(t *testing.T, source *fakeSource, history *script, load func() *scales) {
-		history.pageSize, history.updateBytes = 200, 2800
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 60_000)
+		l.ledger.pageSize, l.ledger.updateBytes = 200, 2800
 		const large, bytes = 30_000, bytesInFlight + 1<<20
-		read := source.readUpdates
-		source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+		read := l.source.readUpdates
+		l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 			Sleep(ctx, 20*time.Millisecond)
 			page, err := read(ctx, after, to)
 			if page.From < large && page.To >= large {
@@ -114,19 +108,20 @@ func TestAPageThatIsTooLargeIsReadAlone(t *testing.T) {
 			}
 			return page, err
 		}
-		require.EqualValues(t, bytes, load().most)
+		require.EqualValues(t, bytes, l.load().most)
 	})
 }
 
 // A source that refuses requests for a while is asked as late as it says, and by half as many requests.
 func TestASourceThatIsBusy(t *testing.T) {
-	loads(t, func(t *testing.T, source *fakeSource, history *script, load func() *scales) {
-		history.pageSize, history.updateBytes = 200, 2800
-		read := source.readUpdates
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 60_000)
+		l.ledger.pageSize, l.ledger.updateBytes = 200, 2800
+		read := l.source.readUpdates
 		var mu sync.Mutex
 		requests, inFlight, most := 0, 0, 0
 		var refused time.Time
-		source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+		l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 			mu.Lock()
 			requests++
 			if requests == 100 {
@@ -150,7 +145,7 @@ func TestASourceThatIsBusy(t *testing.T) {
 			}
 			return read(ctx, after, to)
 		}
-		load()
+		l.load()
 		require.Greater(t, most, 1)
 		require.Less(t, most, DefaultMaxRequests)
 	})
@@ -159,12 +154,13 @@ func TestASourceThatIsBusy(t *testing.T) {
 // A server that gives up on ranges that are too wide for it, however little is in them, is asked for less of them at a
 // time, wherever they lie.
 func TestRangesThatAreTooWideAreReadInParts(t *testing.T) {
-	loads(t, func(t *testing.T, source *fakeSource, history *script, load func() *scales) {
-		history.pageSize, history.updateBytes = 2000, 2800
-		history.growUnseen(20_000_000)
-		history.grow(1000)
-		refused := tooWide(t, source, 1_000_000)
-		load()
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 60_000)
+		l.ledger.pageSize, l.ledger.updateBytes = 2000, 2800
+		l.ledger.growUnseen(20_000_000)
+		l.ledger.grow(1000)
+		refused := tooWide(t, l.source, 1_000_000)
+		l.load()
 		require.Positive(t, refused())
 		require.Less(t, refused(), 100)
 	})

@@ -230,30 +230,6 @@ func TestAPageOfTheHistoryIsFinished(t *testing.T) {
 	})
 }
 
-// A service that is away for a week is read on when it is back.
-func TestAHistoryThatIsAwayForAWeek(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newTransactionsLoop(t, numbered("a", 25))
-		stop := l.run()
-		pass(time.Minute)
-		back := time.Now().Add(7 * 24 * time.Hour)
-		l.service.intercept(func(string) error {
-			if time.Now().Before(back) {
-				return errAway
-			}
-			return nil
-		})
-		l.service.grow(numbered("b", 25)...)
-		pass(time.Until(back) - time.Second)
-		require.Equal(t, 25, len(l.memory.stored()))
-		require.Greater(t, len(l.retried()), 7*24*60*2)
-		pass(longestWait)
-		require.Equal(t, words(l.service.all()), words(l.memory.stored()))
-		require.Equal(t, []string{"recovered"}, l.heard())
-		require.NoError(t, stop())
-	})
-}
-
 // The progress of long reading is reported.
 func TestAReadingOfTheHistoryIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T) {
