@@ -77,10 +77,8 @@ func TestRecordsThatChangeAreExportedAgain(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	brief.Long(t, "derives the records of a network twice")
-	_, scan := scanOf(88, 600, sandbox.ScanOptions{})
-	database, url := networkDatabase(t), serveScan(t, scan)
-	cfg := networkFor(database, url)
-	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	cfg, scan, _ := indexedNetwork(t)
+	database := cfg.DatabaseURL
 	to := Export{Database: cfg.Database, To: t.TempDir(), Options: export.Options{Updates: 20, Records: true}}
 	to.Network = true
 	first, err := exported(t, to)
@@ -123,12 +121,9 @@ func TestRecordsThatChangeAreExportedAgain(t *testing.T) {
 func TestRecordsOfPrunedUpdatesAreExported(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	_, scan := scanOf(89, 600, sandbox.ScanOptions{})
-	database := networkDatabase(t)
-	cfg := networkFor(database, serveScan(t, scan))
-	of := cfg.Database
+	cfg, scan, _ := indexedNetwork(t)
+	database, of := cfg.DatabaseURL, cfg.Database
 	of.Network = true
-	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	_, err := RunPrune(t.Context(), of, store.PruneBefore{Offset: new(ledger.Offset(networkOffsetAt(t, scan, 0.3)))}, true, testLogger(t))
 	require.NoError(t, err)
 	_, err = RunReset(t.Context(), of, ledger.Offset(networkOffsetAt(t, scan, 0.7)), true, testLogger(t))
