@@ -87,7 +87,7 @@ func names(text string) []string { return strings.Fields(text) }
 func comparable(name string, value any, update string) any {
 	raw, isJSON := value.(jsontext.Value)
 	switch {
-	case isJSON && raw.Kind() == '{' && (name == "" || slices.Contains(levels, name)):
+	case isJSON && raw.Kind() == '{' && (name == "" || isLevel(name)):
 		m := members{}
 		for name, value := range object(raw) {
 			m[name] = value
@@ -164,7 +164,7 @@ func setOf(value jsontext.Value) (set []any) {
 func nodeOf(event any) int {
 	for variant, value := range event.(map[string]any) {
 		inner, known := value.(map[string]any)
-		if !known || !slices.Contains(levels, variant) {
+		if !known || !isLevel(variant) {
 			continue
 		}
 		for _, level := range []any{inner, inner["createdEvent"], inner["value"]} {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,14 +35,18 @@ var rebuildRelations = map[string]string{
 // The members whose values have columns of their own, level by level. All other values are compared as a whole.
 var (
 	levels = names(`update Transaction Reassignment TopologyTransaction OffsetCheckpoint value
-		CreatedEvent ArchivedEvent ExercisedEvent JsAssignmentEvent JsUnassignedEvent createdEvent viewStatus traceContext
-		event ParticipantAuthorizationAdded ParticipantAuthorizationChanged ParticipantAuthorizationRevoked
+		viewStatus traceContext event ParticipantAuthorizationAdded ParticipantAuthorizationChanged ParticipantAuthorizationRevoked
 		ParticipantAuthorizationOnboarding contractEntry JsActiveContract JsIncompleteUnassigned JsIncompleteAssigned
-		JsEmpty assignedEvent unassignedEvent`)
+		JsEmpty`)
 	lists = names("events interfaceViews synchronizerTimes")
 	sets  = names("witnessParties signatories observers actingParties implementedInterfaces")
 	times = names("recordTime effectiveAt createdAt assignmentExclusivity")
 )
+
+// isLevel reports whether a member is a level: events are too, whatever their kind.
+func isLevel(name string) bool {
+	return slices.Contains(levels, name) || strings.HasSuffix(name, "Event")
+}
 
 // row is a row as to_jsonb shows it. Columns that are NULL are left out.
 type row map[string]jsontext.Value
@@ -58,6 +63,7 @@ type rebuild struct {
 	relations map[string]map[string][]row // by relation and offset
 	exact     map[string]jsontext.Value   // by exactKey
 	asked     map[string]bool             // the keys in exact that rows asked for
+	others    []string                    // relations of events of transactions whose columns are their members
 	watermark string
 }
 
@@ -66,7 +72,19 @@ func readRows(ctx context.Context, db pgx.Tx) (*rebuild, error) {
 	if err := db.QueryRow(ctx, "SELECT ledger.latest_offset()::text").Scan(&x.watermark); err != nil {
 		return nil, fmt.Errorf("read the watermark: %w", err)
 	}
-	for relation, query := range rebuildRelations {
+	rows, err := db.Query(ctx, `SELECT relname::text FROM pg_class WHERE relnamespace = 'indexer'::regnamespace AND relkind = 'p' AND relname <> ALL ($1)`,
+		names("updates created archived exercised interface_views reassignments topology_events lifetimes"))
+	if err != nil {
+		return nil, fmt.Errorf("look for tables of events: %w", err)
+	}
+	if x.others, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+		return nil, fmt.Errorf("look for tables of events: %w", err)
+	}
+	queries := maps.Clone(rebuildRelations)
+	for _, relation := range x.others {
+		queries[relation] = "SELECT * FROM ledger." + relation
+	}
+	for relation, query := range queries {
 		rows, err := db.Query(ctx, "SELECT to_jsonb(r) FROM ("+query+") r")
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", relation, err)
@@ -227,6 +245,18 @@ func (x *rebuild) events(at jsontext.Value, kind string) []members {
 		event["exerciseResult"] = x.value(r, "exercise_result", "exercise_result")
 		event.extra(x.value(r, "extra", "extra"))
 		events = append(events, members{"ExercisedEvent": event})
+	}
+	for _, relation := range x.others {
+		for _, r := range x.at(relation, at) {
+			event := r.besides(ours)
+			for column := range r {
+				if name := memberOf(column); event[name] != nil {
+					event[name] = x.value(r, column, column)
+				}
+			}
+			event.extra(x.value(r, "extra", "extra"))
+			events = append(events, members{strings.ToUpper(relation[:1]) + memberOf(relation)[1:] + "Event": event})
+		}
 	}
 	for _, r := range x.at("reassignments", at) {
 		if r.text("kind") == "assigned" {
