@@ -4,29 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
 func lookedUp() string { return `{"createdEvent":` + createdValue(1, 0) + `}` }
-
-func TestDecodeContract(t *testing.T) {
-	t.Parallel()
-	body := []byte(swap(lookedUp(), `"observers":[]`, `"observers":["bob"],"newFlag":true`))
-	got, err := DecodeContract(body)
-	require.NoError(t, err)
-	want := Contract{
-		ContractID: "00c0", TemplateID: sampleTemplate, PackageName: "splice-amulet",
-		Argument:    JSON(`{"owner": "alice", "amount":"1.0000000000"}`),
-		ContractKey: JSON(`{"_1":"k", "_2":null}`), ContractKeyHash: []byte{1, 2},
-		Signatories: []string{"alice", "dso"}, Observers: []string{"bob"}, WitnessParties: []string{"alice"},
-		CreatedAt: Time{Time: time.Date(2025, 10, 14, 11, 29, 20, 15513000, time.UTC), Valid: true},
-	}
-	require.Equal(t, want, got)
-	clear(body)
-	require.Equal(t, want, got, "shares no memory with the body")
-}
 
 // Rule 3 of interface.md, endpoint 3: these members are not to be parsed, so nothing in them can do harm.
 func TestDecodeContractDoesNotParseWhatIsNotPopulated(t *testing.T) {
@@ -162,22 +144,4 @@ func TestDecodeUpdateRefuses(t *testing.T) {
 			require.Zero(t, got)
 		})
 	}
-}
-
-// Transactions of the update-tree variant are of a kind that the domain does not have.
-func TestTransactionTreesAreKeptRaw(t *testing.T) {
-	t.Parallel()
-	const tree = `{"TransactionTree":{"value":{"updateId":"tr-5","offset":5,"synchronizerId":"sync::1","recordTime":"2025-10-14T11:29:21Z",` +
-		`"eventsById":{"0":{"CreatedTreeEvent":{"value":{}}}}}}}`
-	got, err := DecodeUpdateList([]byte(`[{"update":`+tree+`},`+reassignment(6, unassigned(6, 0))+`,`+checkpoint(6)+`]`), 0)
-	require.NoError(t, err)
-	require.Len(t, got.Checkpoints, 1)
-	require.Equal(t, KindReassignment, got.Updates[1].Kind)
-	u := got.Updates[0]
-	require.Equal(t, KindUnknown, u.Kind)
-	require.Equal(t, Offset(5), u.Offset)
-	require.Equal(t, "tr-5", u.ID)
-	require.Equal(t, "sync::1", *u.SynchronizerID)
-	require.True(t, u.RecordTime.Valid)
-	require.Equal(t, []UnknownElement{{Kind: "TransactionTree", Raw: JSON(tree)}}, u.Unknown)
 }

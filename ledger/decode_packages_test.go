@@ -37,20 +37,6 @@ func vettedPage(next string, list ...string) []byte {
 	return []byte(text + `]}`)
 }
 
-func TestDecodeVettedPackagesPage(t *testing.T) {
-	t.Parallel()
-	got, err := DecodeVettedPackagesPage(vettedPage(`"dG9rZW4="`, swap(sampleVetted, `"topologySerial"`, `"new":[1],"topologySerial"`), noneVetted))
-	require.NoError(t, err)
-	none := VettedPackages{ParticipantID: "participant::2", SynchronizerID: "sync::1", TopologySerial: 1, Packages: []VettedPackage{}}
-	require.Equal(t, VettedPackagesPage{List: []VettedPackages{vettedSample(), none}, Next: "dG9rZW4="}, got)
-
-	for _, last := range []string{`""`, `null`} {
-		got, err = DecodeVettedPackagesPage(vettedPage(last))
-		require.NoError(t, err)
-		require.Equal(t, VettedPackagesPage{List: []VettedPackages{}}, got)
-	}
-}
-
 func TestDecodeVettingUpdate(t *testing.T) {
 	t.Parallel()
 	past, now, err := DecodeVettingUpdate([]byte(`{"newVettedPackages":` + sampleVetted + `,"pastVettedPackages":` + noneVetted + `,"more":{}}`))

@@ -2,11 +2,9 @@ package ledger
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,67 +23,6 @@ func TestDecodeUpdateListKeepsTheServersOrder(t *testing.T) {
 	empty, err := DecodeUpdateList([]byte(" [ ] \n"), 9)
 	require.NoError(t, err)
 	require.Equal(t, UpdateList{}, empty)
-}
-
-func TestDecodeTransaction(t *testing.T) {
-	t.Parallel()
-	got, err := DecodeUpdateList(list(transaction(9007199254740993, created(9007199254740993, 0), exercised(0, 4))), 1<<53)
-	require.NoError(t, err)
-	update := got.Updates[0]
-	require.Equal(t, Offset(9007199254740993), update.Offset, "exact above 2^53")
-	require.Equal(t, KindTransaction, update.Kind)
-	require.Equal(t, "tx-9007199254740993", update.ID)
-	require.Equal(t, "", *update.CommandID, "an empty text stays empty")
-	require.Equal(t, "flow", *update.WorkflowID)
-	require.Equal(t, "00-ab-cd-01", *update.TraceParent)
-	require.Nil(t, update.TraceState)
-	require.Equal(t, []byte{0xab, 0xcd}, update.ExternalTransactionHash)
-	require.NotNil(t, update.TransactionHash)
-	require.Empty(t, update.TransactionHash)
-	require.Equal(t, int64(3163), *update.PaidTrafficCost)
-	require.Equal(t, time.Date(2025, 10, 14, 11, 29, 20, 15513000, time.UTC), update.EffectiveAt.Time)
-	require.Nil(t, update.Extra)
-
-	c := update.Created[0]
-	require.Equal(t, update.Offset, c.Offset)
-	require.Equal(t, OriginTransaction, c.Origin)
-	require.JSONEq(t, `{"owner":"alice","amount":"1.0000000000"}`, string(c.Argument))
-	require.Equal(t, []string{"alice", "dso"}, c.Signatories)
-	require.NotNil(t, c.Observers)
-	require.Empty(t, c.Observers)
-	require.NotNil(t, c.Blob)
-	require.Empty(t, c.Blob)
-	require.Equal(t, []byte{1, 2}, c.ContractKeyHash)
-	require.True(t, *c.ACSDelta)
-	require.Len(t, c.InterfaceViews, 2)
-	require.Equal(t, int32(9), *c.InterfaceViews[1].StatusCode)
-	require.Nil(t, c.InterfaceViews[1].Value)
-
-	x := update.Exercised[0]
-	require.Equal(t, int32(4), x.NodeID)
-	require.Equal(t, int32(5), x.LastDescendantNodeID)
-	require.True(t, x.Consuming)
-	require.False(t, *x.ACSDelta)
-}
-
-func TestDecodeReassignment(t *testing.T) {
-	t.Parallel()
-	old := strings.ReplaceAll(reassignment(7, assigned(7, 0), unassigned(7, 1)), `"reassignmentId"`, `"unassignId"`)
-	for _, element := range []string{reassignment(7, assigned(7, 0), unassigned(7, 1)), old} {
-		got, err := DecodeUpdateList(list(element), 0)
-		require.NoError(t, err)
-		update := got.Updates[0]
-		require.Equal(t, KindReassignment, update.Kind)
-		require.Equal(t, OriginAssignment, update.Created[0].Origin)
-		require.Equal(t, AssignedEvent{
-			ContractID: "00c0", TemplateID: sampleTemplate, PackageName: "splice-amulet", Source: "sync::1", Target: "sync::2",
-			ReassignmentID: "r1", Submitter: new("alice"), ReassignmentCounter: 3,
-		}, update.Assigned[0])
-		require.Equal(t, int64(9007199254740993), update.Unassigned[0].ReassignmentCounter)
-		require.Equal(t, Offset(7), update.Unassigned[0].Offset)
-		require.Equal(t, "r1", update.Unassigned[0].ReassignmentID)
-		require.True(t, update.Unassigned[0].AssignmentExclusivity.Valid)
-	}
 }
 
 func TestDecodeTopology(t *testing.T) {
@@ -170,13 +107,6 @@ func TestPayloadBytesAreExact(t *testing.T) {
 		require.Equal(t, "real �", *got.Updates[0].WorkflowID, "a replacement character that was sent is a character")
 		require.Equal(t, []string{"alice", "dso"}, c.Signatories)
 	}
-}
-
-func TestTextEscapes(t *testing.T) {
-	t.Parallel()
-	got, err := DecodeUpdateList(list(swap(transaction(7), `"flow"`, `"a\"\\\/\n\u00e9\ud83d\ude00"`)), 0)
-	require.NoError(t, err)
-	require.Equal(t, "a\"\\/\né😀", *got.Updates[0].WorkflowID)
 }
 
 func TestUpdateWithManyEvents(t *testing.T) {
@@ -317,46 +247,6 @@ func TestDecodeContractPage(t *testing.T) {
 		require.EqualError(t, err, row.want)
 		require.Empty(t, decoded)
 	}
-}
-
-func TestDecodeRecorded(t *testing.T) {
-	t.Parallel()
-	got, err := DecodeUpdateList(recordedUpdates(t), 0)
-	require.NoError(t, err)
-	require.Len(t, got.Updates, 31)
-	require.Equal(t, Offset(31), got.Last)
-	var created, exercised, consuming, transient int
-	for _, update := range got.Updates {
-		created += len(update.Created)
-		exercised += len(update.Exercised)
-		for _, x := range update.Exercised {
-			if !x.Consuming {
-				continue
-			}
-			consuming++
-			i := slices.IndexFunc(update.Created, func(c CreatedEvent) bool { return c.ContractID == x.ContractID })
-			if i >= 0 {
-				transient++
-				require.False(t, *x.ACSDelta)
-				require.False(t, *update.Created[i].ACSDelta)
-			}
-		}
-		require.Nil(t, update.Extra)
-		require.Empty(t, update.Unknown)
-	}
-	require.Equal(t, 59, created)
-	require.Equal(t, 98, exercised)
-	require.Equal(t, 47, consuming)
-	require.Equal(t, 12, transient)
-
-	entries, err := DecodeContractEntries(besideProject(t, "active-contracts-6.json"))
-	require.NoError(t, err)
-	require.Len(t, entries, 6)
-	views := 0
-	for _, e := range entries {
-		views += len(e.Active.Created.InterfaceViews)
-	}
-	require.Equal(t, 10, views)
 }
 
 // Interface views are a set too.

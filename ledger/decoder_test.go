@@ -172,6 +172,9 @@ func TestWhatServersSendIsRead(t *testing.T) {
 	requireRead(t, "transactions", plainRecords())
 	requireRead(t, "transactions", realisticHistory(200))
 	requireRead(t, "transactions", history())
+	requireRead(t, "contract", []byte(lookedUp()))
+	requireRead(t, "vetted", vettedPage(`"dG9rZW4="`, swap(sampleVetted, `"topologySerial"`, `"new":[1],"topologySerial"`), noneVetted))
+	requireRead(t, "vetted", vettedPage(`null`))
 	requireRead(t, "transactions", []byte(`{"next":7,"transactions" : [ ] }`))
 	requireRead(t, "contract page", []byte(`{"nextPageToken":"next","activeContracts":`+string(plainEntries())+`,"activeAtOffset":99}`))
 }

@@ -29,6 +29,8 @@ func TestNothingDecodedSharesMemoryWithItsBody(t *testing.T) {
 	}
 	requireOwnMemory(t, step, everyRecord(), DecodeTransactions)
 	requireOwnMemory(t, step, plainRecords(), DecodeTransactions)
+	requireOwnMemory(t, step, []byte(lookedUp()), DecodeContract)
+	requireOwnMemory(t, step, vettedPage(`"x"`, sampleVetted, noneVetted), DecodeVettedPackagesPage)
 }
 
 // requireOwnMemory decodes a body, and what is left of it when it is cut or damaged after each step, and then
