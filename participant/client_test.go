@@ -194,11 +194,13 @@ func TestNewRefusesWhatItCannotUseWithoutPrintingSecrets(t *testing.T) {
 		scope ledger.Scope
 		want  string
 	}{
-		"no URL":          {Config{}, anyParty, "--ledger-url must be of the form"},
-		"no scheme":       {Config{URL: "localhost:7575"}, anyParty, "--ledger-url must be of the form"},
-		"bad port":        {Config{URL: "http://joe:s3cret@host:port"}, anyParty, "--ledger-url must be of the form"},
-		"query":           {Config{URL: good + "?token=s3cret"}, anyParty, "--ledger-url must be of the form"},
-		"user and token":  {Config{URL: "http://joe:s3cret@host", Access: access.Config{TokenFile: fileOf(t, "s3cret")}}, anyParty, "choose one"},
+		"no URL":    {Config{}, anyParty, "--ledger-url must be of the form"},
+		"no scheme": {Config{URL: "localhost:7575"}, anyParty, "--ledger-url must be of the form"},
+		"bad port":  {Config{URL: "http://joe:s3cret@host:port"}, anyParty, "--ledger-url must be of the form"},
+		"query":     {Config{URL: good + "?token=s3cret"}, anyParty, "--ledger-url must be of the form"},
+		"user and token": {
+			Config{URL: "http://joe:s3cret@host", Access: access.Config{TokenFile: fileOf(t, "s3cret")}}, anyParty, "choose one",
+		},
 		"unknown shape":   {Config{URL: good}, ledger.Scope{Shape: "acs"}, `--shape must be acs-delta or ledger-effects, not "acs"`},
 		"party not UTF-8": {Config{URL: good}, ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: []string{"\xff"}}, "UTF-8"},
 	} {

@@ -271,7 +271,9 @@ func TestAProxyThatRefusesAllUpdates(t *testing.T) {
 // Once the participant was found, what a proxy refuses passes, and nothing that was there counts as absent for it.
 func TestARefusalOnTheWayPasses(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{pathPrunedOffsets, pathParticipantID, pathLedgerEnd, pathUpdatesPage, pathUpdates, pathSnapshotPage} {
+	for _, path := range []string{
+		pathPrunedOffsets, pathParticipantID, pathLedgerEnd, pathUpdatesPage, pathUpdates, pathSnapshotPage,
+	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			var refused atomic.Bool

@@ -2,11 +2,9 @@ package participant
 
 import (
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -297,29 +295,4 @@ func TestPrunedSimulatedParticipant(t *testing.T) {
 	got, err := c.PrunedOffset(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, ledger.Offset(pruned), got)
-}
-
-// The server is upgraded from 3.4 to 3.6 between two reads.
-func TestUpgradeOfTheSimulatedParticipant(t *testing.T) {
-	t.Parallel()
-	l := sandbox.NewLedger(sandbox.Options{Seed: 9})
-	l.Grow(100)
-	var handler atomic.Pointer[sandbox.Server]
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.Load().ServeHTTP(w, r) }))
-	t.Cleanup(srv.Close)
-	use := func(version string) {
-		handler.Store(sandbox.NewServer(l, sandbox.ServerOptions{Version: version}).(*sandbox.Server))
-	}
-	use("3.4")
-	c := discovered(t, srv.URL, anyParty)
-	_, err := c.ReadUpdates(t.Context(), 0, ledger.Offset(l.Offset(20)))
-	require.NoError(t, err)
-
-	use("3.6")
-	_, err = c.ReadUpdates(t.Context(), ledger.Offset(l.Offset(20)), ledger.Offset(l.End()))
-	_ = retryable(t, err)
-	page, err := c.ReadUpdates(t.Context(), ledger.Offset(l.Offset(20)), ledger.Offset(l.End()))
-	require.NoError(t, err)
-	require.Equal(t, ledger.Offset(l.End()), page.To)
-	require.Greater(t, page.Updates[0].Offset, ledger.Offset(l.Offset(20)))
 }

@@ -118,13 +118,16 @@ func TestVerdictOfEachCode(t *testing.T) {
 			"reassignments are in flight at offset 7, and the participant has pruned what is needed to show them. choose the ledger end or another " +
 				"offset with --at-offset, or wait until the reassignments are completed and try again; begin again with --restart", 0},
 		{answerOf(9, "PARTICIPANT_PRUNED_DATA_ACCESSED", "no", "earliest_offset", "9"), resumed, act,
-			"the participant is pruned up to offset 9, above the snapshot's offset 7. choose the ledger end or an --at-offset at or above the " +
-				"offset up to which it is pruned; begin again with --restart", 0},
-		{answerOf(9, "PARTICIPANT_PRUNED_DATA_ACCESSED", "no", "earliest_offset", "3"), snapshot, act, "reassignments are in flight at offset 7, and", 0},
-		{answerOf(9, "PARTICIPANT_PRUNED_DATA_ACCESSED", "no"), snapshot, act, "either it is pruned above that, or reassignments are in flight", 0},
+			"the participant is pruned up to offset 9, above the snapshot's offset 7. choose the ledger end or an --at-offset " +
+				"at or above the offset up to which it is pruned; begin again with --restart", 0},
+		{answerOf(9, "PARTICIPANT_PRUNED_DATA_ACCESSED", "no", "earliest_offset", "3"), snapshot, act,
+			"reassignments are in flight at offset 7, and", 0},
+		{answerOf(9, "PARTICIPANT_PRUNED_DATA_ACCESSED", "no"), snapshot, act,
+			"either it is pruned above that, or reassignments are in flight", 0},
 		{plain(413, "no"), snapshot, act, "too large, even with a limit of 1. raise http-list-max-elements-limit", 0},
 		{answerOf(7, "", ""), purpose{need: readAs(alice.Parties)}, act,
-			"read as alice::1, bob::1, carol::1 and 1 more parties. grant the user CanReadAs (or CanActAs) for each party of --parties", 0},
+			"read as alice::1, bob::1, carol::1 and 1 more parties. " +
+				"grant the user CanReadAs (or CanActAs) for each party of --parties", 0},
 		{answerOf(9, "PARTICIPANT_PRUNED_DATA_ACCESSED", "no"), contract, act, "the participant has pruned what was asked for. it can't be had", 0},
 		{answerOf(9, "PARTICIPANT_DATA_ACCESSED_AFTER_LEDGER_END", "no", "latest_offset", "5"), updates, again, "PARTICIPANT_DATA_ACCESSED_AFTER_LEDGER_END", 0},
 		{answerOf(8, "DESCENDING_ORDER_MISSING_END", "no"), updates, bug, never, 0},

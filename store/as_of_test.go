@@ -213,11 +213,7 @@ func TestOffsetAtRefusesATimeBeforeWhatIsIndexed(t *testing.T) {
 	brief.Once(t)
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
-	progress, err := l.BeginSnapshot(t.Context(), "participant::1", storetest.Scope, 100)
-	require.NoError(t, err)
-	_, err = l.WriteSnapshotPage(t.Context(), progress, nil, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
-		storetest.ActiveEntry(2, 0, "c1", "sync::1", 0), storetest.ActiveEntry(3, 0, "c2", "sync::2", 0)}})
-	require.NoError(t, err)
+	d.snapshot(l, 100, storetest.ActiveEntry(2, 0, "c1", "sync::1", 0), storetest.ActiveEntry(3, 0, "c2", "sync::2", 0))
 	refused := func(message, arguments string) {
 		t.Helper()
 		d.requireError(message, "SELECT ledger.offset_at("+arguments+")")

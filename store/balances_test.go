@@ -36,7 +36,7 @@ func (h *testHistory) appendRecords(records ...ledger.Transaction) {
 func (h *testHistory) clear() {
 	h.T.Helper()
 	h.Exec(`TRUNCATE indexer.transactions, indexer.transfers, indexer.transfer_receivers, indexer.balance_changes, indexer.taps,
-		indexer.party_transfers, indexer.balance_totals, indexer.latest_totals`)
+		indexer.unknown_transactions, indexer.party_transfers, indexer.balance_totals, indexer.latest_totals`)
 	h.Exec("UPDATE indexer.balance_rounds SET newest = NULL, first_incomplete = NULL")
 	h.Exec("UPDATE indexer.transactions_position SET revision = 0, last_seq = 0")
 	h.at = ledger.TransactionsPosition{}
@@ -50,8 +50,10 @@ type reported struct {
 func (m reported) told(round int64) bool {
 	seen := false
 	for _, record := range m.records {
-		seen = seen || record.Round != nil && *record.Round >= round
-		if record.Transfer != nil && (record.Round == nil || *record.Round <= round && len(record.Transfer.BalanceChanges) == 0) {
+		unknown, transfer := record.Kind == ledger.TransactionUnknown, record.Transfer != nil
+		seen = seen || !unknown && record.Round != nil && *record.Round >= round
+		known := transfer && record.Round != nil && len(record.Transfer.BalanceChanges) > 0
+		if (transfer || unknown) && !known && (record.Round == nil || *record.Round <= round) {
 			return false
 		}
 	}
@@ -120,10 +122,14 @@ func drawRecords(t *rapid.T) []ledger.Transaction {
 			continue
 		case incomplete:
 			records[i] = storetest.Transfer(round)
-			switch rapid.IntRange(0, 2).Draw(t, "how") {
+			switch rapid.IntRange(0, 4).Draw(t, "how") {
 			case 0:
-				records[i].Transfer.BalanceChanges = nil
+				records[i] = unknownAt(round)
 			case 1:
+				records[i] = unknownAt(nil)
+			case 2:
+				records[i].Transfer.BalanceChanges = nil
+			case 3:
 				records[i] = storetest.Transfer(nil, storetest.Change("alice", "1", "1"))
 			}
 			continue
@@ -196,9 +202,17 @@ func TestReportedBalancesAreTheSum(t *testing.T) {
 			FULL JOIN indexer.balance_totals t ON t.party = c.party AND t.round = c.round WHERE c.party IS NULL OR t.party IS NULL`), "one row per party and round that has changes")
 		require.Equal(rt, h.Rows("SELECT DISTINCT ON (party) t::text FROM indexer.balance_totals t ORDER BY party, round DESC"),
 			h.Rows("SELECT t::text FROM indexer.latest_totals t ORDER BY party"))
-		require.Equal(rt, h.Row("SELECT max(round) FROM ledger.transactions"), h.Row("SELECT newest FROM indexer.balance_rounds"))
+		require.Equal(rt, h.Row("SELECT max(round) FROM ledger.transactions WHERE kind <> 'unknown'"), h.Row("SELECT newest FROM indexer.balance_rounds"))
 		h.nothingDiffersInBalances(rt)
 	})
+	h.clear()
+	h.appendRecords(storetest.Transfer(storetest.Ptr(int64(5)), storetest.Change("alice", "7", "0")))
+	const balance = "SELECT ledger.reported_balance_at('alice', 5)::text"
+	require.Equal(t, "7", h.Row(balance))
+	h.moved(h.l.ClearTransactions(t.Context(), h.at))
+	require.Equal(t, "<nil>", h.Row(balance), "nothing is known until the history is read again")
+	require.Equal(t, "true true true", h.Row(`SELECT ledger.reported_balance_at(NULL, 5) IS NULL,
+		ledger.reported_balance_at('alice', NULL) IS NULL, (SELECT bool_and(balance IS NULL) FROM ledger.reported_balances_at(NULL))`))
 }
 
 // nothingDiffersInBalances compares what follows from the records with them, to the last digit.
@@ -208,105 +222,9 @@ func (h *testHistory) nothingDiffersInBalances(t require.TestingT) {
 	require.Empty(t, list)
 }
 
-// A total that is zero has as many digits behind the point as what was added up, and so has what is added to it.
-func TestTotalsOfZeroKeepTheirDigits(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	h := newHistory(t)
-	for round, amount := range []ledger.Decimal{"1.50", "-1.50", "5"} {
-		h.appendRecords(storetest.Transfer(storetest.Ptr(int64(round)), storetest.Change("alice", amount, "0.000")))
-	}
-	require.Equal(t, []string{"0 1.50 0.000", "1 0.00 0.000", "2 5.00 0.000"},
-		h.Rows("SELECT round, initial_amount::text, holding_fees_rate::text FROM indexer.balance_totals ORDER BY round"))
-	h.nothingDiffersInBalances(t)
-}
-
-// The formula of ledger-api.md, section 4, in numbers; digits are never lost.
-func TestReportedBalanceByTheFormula(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	h := newHistory(t)
-	const digits = "123456789012345678901234567890123456789012345678901234567890.0123456789"
-	h.appendRecords(
-		storetest.Transfer(storetest.Ptr(int64(3)), storetest.Change("alice", "100.0000000000", "0.0100000000"), storetest.Change("bob", "-5", "0"), storetest.Change("carol", digits, "0")),
-		storetest.Transfer(storetest.Ptr(int64(5)), storetest.Change("alice", "-30.5", "-0.0025"), storetest.Change("alice", "0.0000000001", "0"), storetest.Change("bob", "5", "0")),
-		tapAt(storetest.Ptr(int64(9))),
-	)
-	for round, want := range map[int64]string{
-		2: "<nil> <nil> <nil>",             // no change names them yet
-		3: "99.9600000000 <nil> " + digits, // 100 - 0.01 * 4; -5 is no balance
-		4: "99.9500000000 <nil> " + digits,
-		5: "69.4550000001 0 " + digits, // 69.5000000001 - 0.0075 * 6; 5 - 5
-		9: "69.4250000001 0 " + digits,
-	} {
-		require.Equal(t, want, h.Row(`SELECT ledger.reported_balance_at('alice', $1)::text, ledger.reported_balance_at('bob', $1)::text,
-			ledger.reported_balance_at('carol', $1)::text`, round), round)
-	}
-	require.Equal(t, "<nil>", h.Row("SELECT ledger.reported_balance_at('dave', 9)::text"), "no change names it")
-	require.Empty(t, h.Rows("SELECT * FROM ledger.reported_balances_at(2)"), "told, and there are none")
-	require.Equal(t, []string{"alice 99.9600000000", "bob <nil>", "carol " + digits}, storetest.Sorted(h.Rows("SELECT party, balance::text FROM ledger.reported_balances_at(3)")))
-}
-
-// NULL unless every transfer up to the round is here, as far as can be told, and came with its balance changes.
-func TestReportedBalanceThatCannotBeTold(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	brief.Long(t, "takes a database for each of many histories")
-	changed := storetest.Transfer(storetest.Ptr(int64(5)), storetest.Change("alice", "7", "0"))
-	left := storetest.Transfer(storetest.Ptr(int64(7)))
-	left.Transfer.BalanceChanges = nil
-	for name, c := range map[string]struct {
-		records []ledger.Transaction
-		told    string // of rounds 4 to 8
-	}{
-		"nothing indexed":                    {nil, "NULL NULL NULL NULL NULL"},
-		"no round was told":                  {[]ledger.Transaction{tapAt(nil)}, "NULL NULL NULL NULL NULL"},
-		"beyond the newest round":            {[]ledger.Transaction{changed}, "NULL 7 NULL NULL NULL"},
-		"the newest round is that of a tap":  {[]ledger.Transaction{changed, tapAt(storetest.Ptr(int64(7)))}, "NULL 7 7 7 NULL"},
-		"an empty list":                      {[]ledger.Transaction{changed, storetest.Transfer(storetest.Ptr(int64(6))), tapAt(storetest.Ptr(int64(8)))}, "NULL 7 NULL NULL NULL"},
-		"no list":                            {[]ledger.Transaction{left, changed, tapAt(storetest.Ptr(int64(8)))}, "NULL 7 7 NULL NULL"},
-		"two without, the later one first":   {[]ledger.Transaction{left, storetest.Transfer(storetest.Ptr(int64(6))), changed, tapAt(storetest.Ptr(int64(8)))}, "NULL 7 NULL NULL NULL"},
-		"a transfer without a round":         {[]ledger.Transaction{changed, storetest.Transfer(nil, storetest.Change("alice", "1", "0")), tapAt(storetest.Ptr(int64(8)))}, "NULL NULL NULL NULL NULL"},
-		"an unknown kind, later":             {[]ledger.Transaction{changed, unknownAt(storetest.Ptr(int64(7))), tapAt(storetest.Ptr(int64(8)))}, "NULL 7 7 NULL NULL"},
-		"an unknown kind, the newest round":  {[]ledger.Transaction{changed, unknownAt(storetest.Ptr(int64(8)))}, "NULL 7 NULL NULL NULL"},
-		"an unknown kind without a round":    {[]ledger.Transaction{changed, unknownAt(nil), tapAt(storetest.Ptr(int64(8)))}, "NULL NULL NULL NULL NULL"},
-		"the earliest possible round, empty": {[]ledger.Transaction{changed, storetest.Transfer(storetest.Ptr(int64(math.MinInt64)))}, "NULL NULL NULL NULL NULL"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for _, batches := range [][][]ledger.Transaction{{c.records}, each(c.records)} {
-				h := newHistory(t)
-				for _, batch := range batches {
-					if len(batch) > 0 {
-						h.appendRecords(batch...)
-					}
-				}
-				balances := `SELECT string_agg(coalesce(ledger.reported_balance_at('alice', r)::text, 'NULL'), ' ' ORDER BY r) FROM generate_series(4, 8) r`
-				require.Equal(t, c.told, h.Row(balances))
-				require.Equal(t, c.told, h.Row(`SELECT string_agg(coalesce(b.balance::text, 'NULL'), ' ' ORDER BY r)
-					FROM generate_series(4, 8) r LEFT JOIN LATERAL ledger.reported_balances_at(r) b ON true`))
-				require.Equal(t, "true true true", h.Row(`SELECT ledger.reported_balance_at(NULL, 5) IS NULL, ledger.reported_balance_at('alice', NULL) IS NULL,
-					(SELECT bool_and(balance IS NULL) FROM ledger.reported_balances_at(NULL))`))
-				if len(c.records) > 0 {
-					h.moved(h.l.ClearTransactions(t.Context(), h.at))
-					require.Equal(t, "NULL NULL NULL NULL NULL", h.Row(balances), "nothing is known until the history is read again")
-				}
-			}
-		})
-	}
-}
-
 // unknownAt is a record of an unknown kind, which may be a transfer.
 func unknownAt(round *int64) ledger.Transaction {
 	return ledger.Transaction{EventID: "#9:9", Kind: ledger.TransactionUnknown, Round: round, Raw: ledger.JSON(`{"event_id":"#9:9","burn":{}}`)}
-}
-
-func each(records []ledger.Transaction) [][]ledger.Transaction {
-	var batches [][]ledger.Transaction
-	for i := range records {
-		batches = append(batches, records[i:i+1])
-	}
-	return batches
 }
 
 // An analyst needs no rights beneath, and a function means the same whatever the caller's search_path has.

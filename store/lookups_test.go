@@ -161,12 +161,8 @@ func TestLookupsAfterTheStart(t *testing.T) {
 		t.Parallel()
 		d := newDatabase(t)
 		l := d.leadUpdates(d.store())
-		progress, err := l.BeginSnapshot(ctx, "", storetest.Scope, 100)
-		require.NoError(t, err)
-		_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
-			storetest.ActiveEntry(10, 0, "plain", "sync::1", 0), storetest.UnassignedEntry(30, 20, "out", "sync::1", "sync::2"), storetest.AssignedEntry(40, "in", "sync::2", "sync::1"),
-		}})
-		require.NoError(t, err)
+		d.snapshot(l, 100, storetest.ActiveEntry(10, 0, "plain", "sync::1", 0),
+			storetest.UnassignedEntry(30, 20, "out", "sync::1", "sync::2"), storetest.AssignedEntry(40, "in", "sync::2", "sync::1"))
 		require.NoError(t, l.Append(ctx, storetest.Scope, page))
 		require.Equal(t, []string{"out 110 1", "in 110 2", "older 110 3"}, d.queue(), "what is not active")
 		require.Equal(t, []string{"older"}, wantedLookups(t, l), "whose creation the snapshot did not name either")

@@ -78,6 +78,17 @@ func TestAPrunedDatabaseIsAsBegunAtTheFloor(t *testing.T) {
 	}
 }
 
+// pruning prunes until it waits for the readers of a table.
+func (d *testDB) pruning(ctx context.Context, floor ledger.Offset, table string) (l *PruningWriter, pruned chan error) {
+	d.T.Helper()
+	l, pruned = d.leadPruning(d.store()), make(chan error, 1)
+	go func() { pruned <- l.Prune(ctx, floor) }()
+	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k
+		JOIN pg_database d ON d.oid = k.database AND d.datname = current_database()
+		WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = ('indexer.' || $1::text)::regclass)`, table)
+	return l, pruned
+}
+
 // Everything that an event of a contract that stays has with it stays, to the last byte, and nothing of what went.
 func TestWhatBelongsToAContractStaysWithIt(t *testing.T) {
 	t.Parallel()
@@ -229,10 +240,7 @@ func TestReadersAndTheLeaderGoOnWhileOneIsPruned(t *testing.T) {
 	}
 	var floor int64
 	require.NoError(t, tx.QueryRow(t.Context(), "SELECT ledger.oldest_offset()").Scan(&floor), "it has read nothing else yet")
-	pruned := make(chan error, 1)
-	l := d.leadPruning(d.store())
-	go func() { pruned <- l.Prune(t.Context(), w.at[0]) }()
-	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database AND d.datname = current_database() WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.floors'::regclass)`)
+	_, pruned := d.pruning(t.Context(), w.at[0], "floors")
 	require.Equal(t, before, read())
 	for _, page := range rest[:len(rest)-1] {
 		require.NoError(t, up.Append(t.Context(), w.scope, []ledger.Page{page}))
@@ -338,10 +346,7 @@ func pruneBeside(t *testing.T, why string, do func(d *testDB, up *UpdatesWriter)
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), "SELECT ledger.oldest_offset()")
 	require.NoError(t, err)
-	pruned := make(chan error, 1)
-	l := d.leadPruning(d.store())
-	go func() { pruned <- l.Prune(t.Context(), 3) }()
-	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database AND d.datname = current_database() WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.floors'::regclass)`)
+	l, pruned := d.pruning(t.Context(), 3, "floors")
 	do(d, up)
 	require.NoError(t, tx.Commit(t.Context()))
 	var problem *ledger.Problem
@@ -370,10 +375,7 @@ func TestPruningThatEndsEarly(t *testing.T) {
 		},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		l := d.leadPruning(d.store())
-		pruned := make(chan error, 1)
-		go func() { pruned <- l.Prune(ctx, w.at[1]) }()
-		d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database AND d.datname = current_database() WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.checkpoints'::regclass)`)
+		l, pruned := d.pruning(ctx, w.at[1], "checkpoints")
 		end(l, cancel)
 		require.Error(t, <-pruned)
 		cancel()
@@ -502,10 +504,7 @@ func TestAnswersToLookUpsStay(t *testing.T) {
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), "SELECT ledger.oldest_offset()")
 	require.NoError(t, err)
-	pruned := make(chan error, 1)
-	b := d.leadPruning(d.store())
-	go func() { pruned <- b.Prune(t.Context(), 7) }()
-	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database AND d.datname = current_database() WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.floors'::regclass)`)
+	b, pruned := d.pruning(t.Context(), 7, "floors")
 	d.append(l, 8, exercise(9, 2, "used")) // the leader does not wait for whoever prunes
 	require.NoError(t, tx.Commit(t.Context()))
 	require.NoError(t, <-pruned)

@@ -33,21 +33,3 @@ func TestEveryTableHasAReplicaIdentity(t *testing.T) {
 		require.NotEqual(t, "0", d.Row("SELECT count(*) FROM pg_class c WHERE c.relnamespace = $1::text::regnamespace AND c.relispartition AND c.relname LIKE 'created\\_p%'", schema))
 	}
 }
-
-// What removes rows does so beside a publication of all tables.
-func TestRowsAreRemovedBesideAPublicationOfAllTables(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	d := newDatabase(t)
-	d.Exec("CREATE PUBLICATION everything FOR ALL TABLES")
-	up := d.leadUpdates(d.store())
-	d.WriteEverything(up, d.leadTransactions(d.store()))
-	pages := storetest.EveryKind(100)
-	end := pages[len(pages)-1].To
-	d.append(up, end, storetest.NewUpdate(end+1, "sync::1"), storetest.NewUpdate(end+2, "sync::1"))
-	d.prune(end)
-	_, err := up.Reset(t.Context(), end+1)
-	require.NoError(t, err)
-	d.append(up, end+1, storetest.NewUpdate(end+3, "sync::1"))
-	require.Empty(t, d.differences(up.store))
-}

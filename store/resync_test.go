@@ -39,16 +39,6 @@ func (d *testDB) three() *UpdatesWriter {
 	return up
 }
 
-// resync reads all pages.
-func (d *testDB) resync(up *UpdatesWriter) {
-	d.T.Helper()
-	var entries []ledger.ContractEntry
-	for _, page := range resyncPages() {
-		entries = append(entries, page.Entries...)
-	}
-	d.changeScope(up, wider(), entries...)
-}
-
 var (
 	beforeResync = []string{"contract-10 sync::1 10", "contract-20 sync::1 20"}
 	afterResync  = []string{"contract-10 sync::1 10", "contract-30 sync::1 30", "moved sync::2 30", "viewed sync::1 30"}
@@ -153,63 +143,6 @@ func TestAResyncIsGivenUp(t *testing.T) {
 	delete(after, "coverage")
 	delete(before, "coverage")
 	require.Equal(t, before, after)
-}
-
-// A reset to before a resync takes it back, with its scope; one to its offset leaves it. Several at one offset follow
-// one another.
-func TestAResetTakesAResyncBack(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t)
-	ctx := t.Context()
-	up := d.three()
-	d.resync(up)
-	d.changeScope(up, storetest.Scope, storetest.ActiveEntry(20, 0, "contract-20", "sync::1", 0))
-	require.Equal(t, []string{"contract-20 sync::1 30"}, d.activeAt(30))
-	require.Empty(t, d.differences(up.store))
-	d.resync(up)
-	require.Equal(t, afterResync, storetest.Sorted(append([]string{"contract-10 sync::1 10", "contract-30 sync::1 30"}, d.activeAt(30)[2:]...)))
-	require.NoError(t, up.Append(ctx, wider(), storetest.OneCreation(30, 40)))
-	require.Empty(t, d.differences(up.store))
-	inForce := func() string {
-		scope, _, err := d.store().Scope(ctx)
-		require.NoError(t, err)
-		return scope.Hash()
-	}
-	_, err := up.Reset(ctx, 30)
-	require.NoError(t, err)
-	require.Len(t, d.activeAt(30), 4)
-	require.Equal(t, wider().Hash(), inForce())
-	require.Empty(t, d.differences(up.store))
-	plan, err := d.store().PlanReset(ctx, 29)
-	require.NoError(t, err)
-	done, err := up.Reset(ctx, 29)
-	require.NoError(t, err)
-	require.Equal(t, plan.Removed, done.Removed)
-	require.Equal(t, beforeResync, d.activeAt(29))
-	require.Equal(t, storetest.Scope.Hash(), inForce())
-	require.Equal(t, []string{"0 0 0"}, d.Rows("SELECT (SELECT count(*) FROM indexer.created WHERE origin = 'snapshot'), (SELECT count(*) FROM indexer.departures), (SELECT count(*) FROM indexer.resyncs)"))
-	require.Empty(t, d.differences(up.store))
-	require.NoError(t, up.Append(ctx, storetest.Scope, storetest.OneCreation(29, 30)))
-}
-
-// Pruning beneath a resync leaves it, and from its offset on it carries what it took in.
-func TestPruningAfterAResync(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t)
-	up := d.three()
-	d.resync(up)
-	require.NoError(t, up.Append(t.Context(), wider(), storetest.OneCreation(30, 40)))
-	require.NoError(t, up.Append(t.Context(), wider(), storetest.OneCreation(40, 50)))
-	for _, floor := range []ledger.Offset{20, 30, 40} {
-		d.prune(floor)
-		require.Equal(t, storetest.Sorted(append([]string{"contract-40 sync::1 40"}, afterResync...)), d.activeAt(40))
-		require.Empty(t, d.differences(up.store), floor)
-	}
-	require.Equal(t, []string{"moved 20", "viewed 4"}, d.Rows("SELECT contract_id, served_offset FROM indexer.created WHERE served_offset IS NOT NULL ORDER BY 1"))
-	require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.departures"))
-	_, err := up.Reset(t.Context(), 40)
-	require.NoError(t, err)
-	require.Empty(t, d.differences(up.store))
 }
 
 // Where nothing follows the first snapshot, and for another form, there is no resync.

@@ -115,13 +115,10 @@ func TestWhereActiveContractsWereCreated(t *testing.T) {
 	d := newDatabase(t)
 	ctx := t.Context()
 	l := d.leadUpdates(d.store())
-	progress, err := l.BeginSnapshot(ctx, "participant::1", storetest.Scope, 100)
-	require.NoError(t, err)
-	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
-		storetest.ActiveEntry(10, 0, "stays", "sync::1", 0), storetest.ActiveEntry(11, 0, "goes", "sync::1", 0), storetest.ActiveEntry(30, 0, "moved before", "sync::1", 2),
-		storetest.UnassignedEntry(90, 12, "in flight", "sync::1", "sync::2"),
-	}})
-	require.NoError(t, err)
+	d.snapshot(l, 100,
+		storetest.ActiveEntry(10, 0, "stays", "sync::1", 0), storetest.ActiveEntry(11, 0, "goes", "sync::1", 0),
+		storetest.ActiveEntry(30, 0, "moved before", "sync::1", 2),
+		storetest.UnassignedEntry(90, 12, "in flight", "sync::1", "sync::2"))
 	first, last := storetest.NewUpdate(101, "sync::1"), storetest.NewUpdate(102, "sync::2")
 	first.Created = []ledger.CreatedEvent{storetest.Creation(0, "new"), storetest.Creation(1, "new and goes")}
 	for i, contract := range []string{"goes", "new and goes"} {

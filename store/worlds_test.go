@@ -17,10 +17,7 @@ import (
 func (d *testDB) seeded(entries ...ledger.ContractEntry) *UpdatesWriter {
 	d.T.Helper()
 	l := d.leadUpdates(d.store())
-	progress, err := l.BeginSnapshot(d.T.Context(), "participant::1", storetest.Scope, 100)
-	require.NoError(d.T, err)
-	_, err = l.WriteSnapshotPage(d.T.Context(), progress, nil, ledger.SnapshotPage{Last: true, Entries: entries})
-	require.NoError(d.T, err)
+	d.snapshot(l, 100, entries...)
 	require.NoError(d.T, l.Append(d.T.Context(), storetest.Scope, storetest.OneCreation(100, 101)))
 	return l
 }
