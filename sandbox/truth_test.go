@@ -108,7 +108,7 @@ func count(t *testing.T, updates []map[string]any) map[string]map[string]int {
 				e = e["value"].(map[string]any)
 				add("reassignments", e["offset"], " ", e["nodeId"], e["contractId"], "unassigned", e["reassignmentId"])
 			default: // its relation has its name
-				add(strings.ToLower(strings.TrimSuffix(name, "Event"))+"_events", e["offset"], " ", e["nodeId"], e["contractId"])
+				add(strings.ToLower(strings.TrimSuffix(name, "Event"))+"_events", e["offset"], " ", e["nodeId"], " ", e["contractId"])
 			}
 		}
 	}
@@ -143,7 +143,7 @@ func countRows(t *testing.T, rows map[string][]Row) map[string]map[string]int {
 				if r["node_id"] == nil {
 					continue // it is of no event
 				}
-				parts = []any{r["ledger_offset"], " ", r["node_id"], r["contract_id"]}
+				parts = []any{r["ledger_offset"], " ", r["node_id"], " ", r["contract_id"]}
 			}
 			if got[relation] == nil {
 				got[relation] = map[string]int{}

@@ -82,7 +82,7 @@ func readRows(ctx context.Context, db pgx.Tx) (*rebuild, error) {
 	}
 	queries := maps.Clone(rebuildRelations)
 	for _, relation := range x.others {
-		queries[relation] = "SELECT * FROM ledger." + relation
+		queries[relation] = "SELECT * FROM ledger." + relation + "_events"
 	}
 	for relation, query := range queries {
 		rows, err := db.Query(ctx, "SELECT to_jsonb(r) FROM ("+query+") r")
