@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 )
@@ -417,7 +416,6 @@ func TestAnotherHistoryWhileCatchingUp(t *testing.T) {
 					}
 					return at, updateID, nil
 				}
-				l.sink.compare = func(context.Context, ledger.Page, func(findings.Difference) error) error { return nil }
 				stop := l.run()
 				if c.another {
 					var problem *ledger.Problem

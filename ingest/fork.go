@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 )
 
@@ -110,15 +109,15 @@ func (c *forkCheck) compareContent(ctx context.Context, last anchor, update *led
 		return nil
 	}
 	page := ledger.Page{From: last.offset - 1, To: last.offset, Updates: []ledger.Update{*update}}
-	found, err := c.differences(ctx, page)
+	found, err := c.stored.Deviation(ctx, page)
 	if err == nil && found.Differences > 0 {
 		// The stream may show the update in another way than the look-up; the stream's was stored.
 		page, err = c.source.ReadUpdates(ctx, page.From, page.To)
 		if err == nil {
-			found, err = c.differences(ctx, page)
+			found, err = c.stored.Deviation(ctx, page)
 		}
 		if Lasting(err) {
-			err, found = nil, findings.Comparison{}
+			err, found = nil, Deviation{}
 		}
 	}
 	if err != nil {
@@ -129,8 +128,7 @@ func (c *forkCheck) compareContent(ctx context.Context, last anchor, update *led
 		return nil
 	}
 	logger := c.logger.With("stream", "updates", "update_id", last.id, "offset", int64(last.offset),
-		"differences", found.Differences,
-		"first", found.First[0].String())
+		"differences", found.Differences, "first", found.First)
 	if found.Differences == found.Lacking {
 		logger.InfoContext(ctx, "the ledger shows values of the last stored update that it did not show before, as one "+
 			"does whose server was upgraded; `indexer verify --repair` stores them")
@@ -138,11 +136,6 @@ func (c *forkCheck) compareContent(ctx context.Context, last anchor, update *led
 		logger.ErrorContext(ctx, "the last stored update is not stored as the ledger shows it: run `indexer verify --repair`")
 	}
 	return nil
-}
-
-func (c *forkCheck) differences(ctx context.Context, page ledger.Page) (found findings.Comparison, err error) {
-	err = c.stored.Compare(ctx, page, found.Add)
-	return found, err
 }
 
 // accept accepts a page if it certainly belongs to the same ledger as those before it. began is the value of Changes

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 )
 
@@ -95,8 +94,8 @@ func (h *chronicle) source() *fakeSource {
 	}
 }
 
-// sink stores a history; differences is how many Compare finds.
-func (h *chronicle) sink(differences *int) *fakeSink {
+// sink stores a history, of which differences are found.
+func (h *chronicle) sink(differences Deviation) *fakeSink {
 	return &fakeSink{
 		last: func(_ context.Context, upTo ledger.Offset) (at ledger.Offset, id string, _ error) {
 			for _, update := range h.updates {
@@ -106,14 +105,7 @@ func (h *chronicle) sink(differences *int) *fakeSink {
 			}
 			return at, id, nil
 		},
-		compare: func(_ context.Context, _ ledger.Page, found func(findings.Difference) error) error {
-			for range *differences {
-				if err := found(findings.Difference{Kind: findings.Missing, Relation: "created"}); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
+		deviation: differences,
 	}
 }
 
@@ -163,7 +155,7 @@ func TestAForkIsDetected(t *testing.T) {
 				c.change(&shown)
 			}
 			var log bytes.Buffer
-			u := newForkCheck(shown.source(), nil, c.stored.sink(new(int)), slog.New(slog.NewTextHandler(&log, nil)))
+			u := newForkCheck(shown.source(), nil, c.stored.sink(Deviation{}), slog.New(slog.NewTextHandler(&log, nil)))
 			for range 2 { // what is said is said once
 				mark, err := u.compareLast(t.Context(), c.watermark)
 				require.Equal(t, c.mark, mark.offset)
@@ -200,7 +192,7 @@ func TestAdviceForAForkIsOfItsLedger(t *testing.T) {
 		} {
 			t.Run(fmt.Sprint(name, " ", network), func(t *testing.T) {
 				t.Parallel()
-				sink := stored.sink(new(int))
+				sink := stored.sink(Deviation{})
 				sink.network = network
 				_, err := CheckLast(t.Context(), shown.source(), sink, 30)
 				var problem *ledger.Problem
@@ -226,7 +218,7 @@ func TestTheForkCheckTakesARequestOrTwo(t *testing.T) {
 	stored := chronicleOf("first", 10, 20)
 	for watermark, requests := range map[ledger.Offset]int{20: 1, 25: 2} {
 		shown := stored.restoredAt(20, 30)
-		u := newForkCheck(shown.source(), nil, stored.sink(new(int)), slog.New(slog.DiscardHandler))
+		u := newForkCheck(shown.source(), nil, stored.sink(Deviation{}), slog.New(slog.DiscardHandler))
 		_, err := u.compareLast(t.Context(), watermark)
 		require.NoError(t, err)
 		require.Equal(t, requests, shown.requests)
@@ -240,7 +232,7 @@ func TestAServerThatIsAwayIsNotAnotherHistory(t *testing.T) {
 	source := stored.source()
 	source.update = func(context.Context, string) (ledger.Update, error) { return ledger.Update{}, errAway }
 	source.ledgerEnd = func(context.Context) (ledger.Offset, error) { return 0, errAway }
-	u := newForkCheck(source, nil, stored.sink(new(int)), slog.New(slog.DiscardHandler))
+	u := newForkCheck(source, nil, stored.sink(Deviation{}), slog.New(slog.DiscardHandler))
 	_, err := u.compareLast(t.Context(), 20)
 	require.ErrorIs(t, err, errAway)
 	require.False(t, Lasting(err))
@@ -251,9 +243,8 @@ func TestAServerThatIsAwayIsNotAnotherHistory(t *testing.T) {
 func TestADamagedUpdateIsNoOtherHistory(t *testing.T) {
 	t.Parallel()
 	stored := chronicleOf("first", 10, 20)
-	differences := 3
 	var log bytes.Buffer
-	u := newForkCheck(stored.source(), nil, stored.sink(&differences), slog.New(slog.NewTextHandler(&log, nil)))
+	u := newForkCheck(stored.source(), nil, stored.sink(Deviation{Differences: 3}), slog.New(slog.NewTextHandler(&log, nil)))
 	for range 2 {
 		mark, err := u.compareLast(t.Context(), 20)
 		require.NoError(t, err)
@@ -267,27 +258,16 @@ func TestADamagedUpdateIsNoOtherHistory(t *testing.T) {
 // A participant that was upgraded shows values that it did not show before: that is no fork.
 func TestAnUpgradedParticipantHasNotDamagedAnything(t *testing.T) {
 	t.Parallel()
-	stored, value := chronicleOf("first", 10, 20), "value"
-	lacking := findings.Difference{Kind: findings.Altered, Relation: "updates", Offset: 20, Column: "external_transaction_hash", Wanted: &value}
-	altered := findings.Difference{Kind: findings.Altered, Relation: "updates", Offset: 20, Column: "workflow_id", Stored: &value}
 	for name, c := range map[string]struct {
-		found []findings.Difference
+		found Deviation
 		level string
 	}{
-		"columns that were not sent":    {[]findings.Difference{lacking, lacking}, "level=INFO"},
-		"another column too":            {[]findings.Difference{lacking, altered}, "level=ERROR"},
-		"a value that is not shown now": {[]findings.Difference{altered}, "level=ERROR"},
-		"a row that is not stored":      {[]findings.Difference{{Kind: findings.Missing, Relation: "created", Offset: 20}}, "level=ERROR"},
+		"columns that were not sent": {Deviation{Differences: 2, Lacking: 2}, "level=INFO"},
+		"another column too":         {Deviation{Differences: 2, Lacking: 1, UpdateAltered: true}, "level=ERROR"},
+		"a row that is not stored":   {Deviation{Differences: 1, ElementsLost: 1}, "level=ERROR"},
 	} {
-		sink := stored.sink(new(int))
-		sink.compare = func(_ context.Context, _ ledger.Page, found func(findings.Difference) error) error {
-			for _, d := range c.found {
-				if err := found(d); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
+		stored := chronicleOf("first", 10, 20)
+		sink := stored.sink(c.found)
 		var log bytes.Buffer
 		u := newForkCheck(stored.source(), nil, sink, slog.New(slog.NewTextHandler(&log, nil)))
 		_, err := u.compareLast(t.Context(), 20)
@@ -320,7 +300,7 @@ func TestTheLastCommonOffsetIsFoundExactly(t *testing.T) {
 		if random.IntN(3) == 0 {
 			shown.noLookUp = ledger.ErrNotOffered
 		}
-		u := newForkCheck(shown.source(), nil, stored.sink(new(int)), slog.New(slog.DiscardHandler))
+		u := newForkCheck(shown.source(), nil, stored.sink(Deviation{}), slog.New(slog.DiscardHandler))
 		found, err := u.lastCommon(t.Context(), last)
 		require.NoError(t, err)
 		require.Equal(t, cut, found, "offsets %v", offsets)

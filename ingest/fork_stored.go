@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 )
 
@@ -71,24 +70,13 @@ func CheckFork(ctx context.Context, source UpdateReader, stored StoredUpdates, a
 // mean that this row was lost.
 func (f forkProber) onlyDamaged(ctx context.Context, update *ledger.Update) (bool, error) {
 	page := ledger.Page{From: update.Offset - 1, To: update.Offset, Updates: []ledger.Update{*update}}
-	rowLost, altered, lost := false, false, 0
-	err := f.stored.Compare(ctx, page, func(d findings.Difference) error {
-		switch {
-		case d.Relation == "updates" && d.Kind == findings.Missing:
-			rowLost = true
-		case d.Relation == "updates" && d.Column != "update_id" && !d.Lacking():
-			altered = true
-		case d.Kind == findings.Missing && d.Element:
-			lost++
-		}
-		return nil
-	})
+	is, err := f.stored.Deviation(ctx, page)
 	if err != nil {
 		return false, fmt.Errorf("compare update %s at offset %d with what is stored there: %w", update.ID, update.Offset,
 			err)
 	}
-	if rowLost {
-		return lost < update.Elements(), nil
+	if is.UpdateLost {
+		return is.ElementsLost < update.Elements(), nil
 	}
-	return !altered, nil
+	return !is.UpdateAltered, nil
 }

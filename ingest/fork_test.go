@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 )
 
@@ -50,7 +49,7 @@ func TestAForkOfWhatIsStoredAheadIsDetected(t *testing.T) {
 				c.change(&shown)
 			}
 			var log bytes.Buffer
-			r := newForkCheck(shown.source(), nil, stored.sink(new(int)), slog.New(slog.NewTextHandler(&log, nil)))
+			r := newForkCheck(shown.source(), nil, stored.sink(Deviation{}), slog.New(slog.NewTextHandler(&log, nil)))
 			err := r.begin(t.Context(), watermark, ahead)
 			var problem *ledger.Problem
 			switch {
@@ -74,12 +73,12 @@ func TestAForkOfWhatIsStoredAheadIsDetected(t *testing.T) {
 	var log bytes.Buffer
 	pruned := grown()
 	pruned.pruned = 66
-	r := newForkCheck(pruned.source(), nil, stored.sink(new(int)), slog.New(slog.NewTextHandler(&log, nil)))
+	r := newForkCheck(pruned.source(), nil, stored.sink(Deviation{}), slog.New(slog.NewTextHandler(&log, nil)))
 	err := r.begin(t.Context(), 5, ahead)
 	require.NoError(t, err)
 	require.Contains(t, log.String(), "can't be found out")
 	// Where no update is stored ahead, the anchor stays, with what is empty behind it.
-	r = newForkCheck(grown().source(), nil, stored.sink(new(int)), slog.New(slog.DiscardHandler))
+	r = newForkCheck(grown().source(), nil, stored.sink(Deviation{}), slog.New(slog.DiscardHandler))
 	err = r.begin(t.Context(), 55, []ledger.Range{{From: 60, To: 65}})
 	require.NoError(t, err)
 	require.Equal(t, anchor{50, "first-50"}, r.last)
@@ -98,7 +97,7 @@ func TestALandmarkThatCanNotBeSeenWhileReading(t *testing.T) {
 		"stuck":   func(r *forkCheck) error { return r.stuck(t.Context()) },
 	} {
 		var log bytes.Buffer
-		r := newForkCheck(shown.source(), nil, shown.sink(new(int)), slog.New(slog.NewTextHandler(&log, nil)))
+		r := newForkCheck(shown.source(), nil, shown.sink(Deviation{}), slog.New(slog.NewTextHandler(&log, nil)))
 		r.last, r.changes = anchor{20, "first-20"}, -1
 		require.NoError(t, look(r), name)
 		require.Equal(t, name == "reading", strings.Contains(log.String(), "can't be found out"), log.String())
@@ -122,7 +121,7 @@ func TestAPageThatCanNotBeLookedAtAgainIsNotUsed(t *testing.T) {
 		{From: 20, To: 40, Updates: shown.updates[2:]},
 		{From: 20, To: 25},
 	} {
-		r := newForkCheck(source, nil, shown.sink(new(int)), slog.New(slog.DiscardHandler))
+		r := newForkCheck(source, nil, shown.sink(Deviation{}), slog.New(slog.DiscardHandler))
 		r.last = anchor{20, "first-20"}
 		require.ErrorIs(t, r.accept(t.Context(), -1, page), errAway)
 		require.Equal(t, anchor{20, "first-20"}, r.last)
@@ -223,7 +222,6 @@ func TestAnotherHistoryWhileReading(t *testing.T) {
 					}
 					return at, updateID, nil
 				}
-				l.sink.compare = func(context.Context, ledger.Page, func(findings.Difference) error) error { return nil }
 				l.sink.append = func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 					time.Sleep(time.Second) // the first page is on its way while the second is read
 					return l.memory.append(ctx, scope, pages)

@@ -15,7 +15,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"ledgerindexer/findings"
 	_ "ledgerindexer/internal/tools/hermetic"
 	"ledgerindexer/ledger"
 )
@@ -83,7 +82,7 @@ type fakeSink struct {
 	write     func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
 	project   func(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error
 	last      func(ctx context.Context, upTo ledger.Offset) (ledger.Offset, string, error) // nil: nothing is stored
-	compare   func(ctx context.Context, page ledger.Page, found func(findings.Difference) error) error
+	deviation Deviation
 }
 
 func (f *fakeSink) Watermark(ctx context.Context) (ledger.Offset, bool, error) {
@@ -121,8 +120,8 @@ func (f *fakeSink) LastUpdate(ctx context.Context, upTo ledger.Offset) (ledger.O
 	return f.last(ctx, upTo)
 }
 
-func (f *fakeSink) Compare(ctx context.Context, page ledger.Page, found func(findings.Difference) error) error {
-	return f.compare(ctx, page, found)
+func (f *fakeSink) Deviation(context.Context, ledger.Page) (Deviation, error) {
+	return f.deviation, nil
 }
 
 // memory is where updates are written in these tests. It is as strict as the database: pages follow one another from
@@ -142,9 +141,8 @@ type memory struct {
 }
 
 func (m *memory) sink() *fakeSink {
-	same := func(context.Context, ledger.Page, func(findings.Difference) error) error { return nil }
 	return &fakeSink{
-		watermark: m.watermark, start: m.start, append: m.append, ahead: m.ahead, write: m.write, project: m.project, compare: same,
+		watermark: m.watermark, start: m.start, append: m.append, ahead: m.ahead, write: m.write, project: m.project,
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 )
 
@@ -27,8 +26,19 @@ type StoredUpdates interface {
 	// LastUpdate returns the last stored update at or below an offset, projected or not. at is 0 if there is none. The id
 	// is empty if the update had none that could be read.
 	LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error)
-	// Compare compares what is stored of a page's range with the page. An error of found ends it and is returned.
-	Compare(ctx context.Context, page ledger.Page, found func(findings.Difference) error) error
+	// Deviation compares what is stored of a page's range with the page.
+	Deviation(ctx context.Context, page ledger.Page) (Deviation, error)
+}
+
+// Deviation is in what the stored rows of a range are not as the ledger shows them. The zero value: in nothing.
+type Deviation struct {
+	Differences int64
+	Lacking     int64  // of the Differences: columns that are NULL, of which the ledger shows a value
+	First       string // of the Differences, as a sentence
+
+	UpdateLost    bool // the row of an update is missing
+	UpdateAltered bool // that row has another value, in another column than its id
+	ElementsLost  int  // rows of elements of an update that are missing, as ledger.Update.Elements counts them
 }
 
 // UpdateSource is what the updates loop needs of a participant.

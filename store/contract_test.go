@@ -236,7 +236,7 @@ func TestContractEndsAtTheWatermark(t *testing.T) {
 	require.NoError(t, err)
 	_, err = d.leadTransactions(d.store()).AppendTransactions(t.Context(), ledger.TransactionsPosition{}, storetest.BatchOf(storetest.EveryTransaction(t)))
 	require.NoError(t, err)
-	_, err = Audit.Sealer(l.store, l.Leader).SealUpdates(t.Context(), storetest.EveryKind(0)[0])
+	err = Audit.Stored(l.store).SealUpdates(t.Context(), l.Leader, storetest.EveryKind(0)[0])
 	require.NoError(t, err)
 	relations := d.relations()
 	for _, relation := range relations {

@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
@@ -74,7 +73,7 @@ type ExportState struct {
 type ExportChange struct {
 	Number   int64 // those that came later have greater ones
 	At       time.Time
-	Of       string // one of the Sealed constants of package findings
+	Of       string // one of the streams
 	From, To ledger.Offset
 	Reason   string // as ledger.rewrites has it
 }
@@ -88,7 +87,7 @@ const (
 
 // ExportSeal is a window that was compared with the ledger, with its digest.
 type ExportSeal struct {
-	Stream      string        `json:"stream"` // one of the Sealed constants of package findings
+	Stream      string        `json:"stream"` // one of the streams
 	From        ledger.Offset `json:"from_exclusive"`
 	To          ledger.Offset `json:"to_inclusive"`
 	VerifiedAt  time.Time     `json:"verified_at"`
@@ -216,9 +215,9 @@ func (e *ExportSnapshot) Cut(ctx context.Context, after, upTo ledger.Offset, upd
 // Seals returns the windows that have a part of a range, and with the first range the snapshot's. Those that wait to be
 // compared again are left out.
 func (e *ExportSnapshot) Seals(ctx context.Context, from, to ledger.Offset) (seals []ExportSeal, err error) {
-	stream := findings.SealedUpdates
+	stream := tables.StreamUpdates
 	if e.records {
-		stream = findings.SealedTransactions
+		stream = tables.StreamTransactions
 	}
 	windows, err := e.store.db.Queries.ExportSeals(ctx, e.tx, dbsqlc.ExportSealsParams{Stream: stream,
 		FromExclusive: int64(from), ToInclusive: int64(to)})

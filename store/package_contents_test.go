@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -125,9 +124,10 @@ func TestPackagesThatAreToBeCompletedAreNotCompared(t *testing.T) {
 	base := packageOf("base", "1.0.0")
 	partly, whole := packageOf("user", "1.0.0", base.ID), packageOf("user", "1.0.0")
 	partly.Definitions[0].Fields = partly.Definitions[0].Fields[:1]
-	compare := func() (list []findings.Difference) {
+	compare := func() []Difference {
 		t.Helper()
-		require.NoError(t, Audit.Stored(l.store).ComparePackage(ctx, whole, storetest.Collect(&list)))
+		list, err := Audit.Stored(l.store).ComparePackage(ctx, whole)
+		require.NoError(t, err)
 		return list
 	}
 	require.NoError(t, l.SavePackage(ctx, partly))

@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
@@ -339,7 +338,7 @@ func (p *pruning) moveFloors(ctx context.Context, tx pgx.Tx) error {
 	if err := writing.ForgetScopes(ctx, tx); err != nil { // of an earlier scope nothing may be left
 		return err
 	}
-	return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, p.from, p.floor, writing.Pruned)
+	return writing.NoteRewrite(ctx, tx, tables.StreamUpdates, p.from, p.floor, writing.Pruned)
 }
 
 // lookupsAfter finds, for each contract that has a look-up up to a floor, $3, or will have no stored creation after

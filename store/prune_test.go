@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
@@ -525,10 +524,7 @@ func TestASnapshotIsNotSealedAfterItWasPruned(t *testing.T) {
 	d := newDatabase(t)
 	l := d.seeded(storetest.ActiveEntry(2, 0, "c1", "sync::1", 0))
 	d.append(l, 101, storetest.NewUpdate(110, "sync::1"))
-	digest, err := Audit.Stored(l.store).SnapshotRows(t.Context(), 100)
-	require.NoError(t, err)
-	d.prune(105)
-	sealed, err := Audit.Sealer(l.store, l.Leader).SealSnapshot(t.Context(), 100, digest, findings.Comparison{})
+	sealed, err := Audit.Stored(l.store).SealSnapshot(t.Context(), l.Leader, 100, func() { d.prune(105) })
 	require.NoError(t, err)
 	require.False(t, sealed)
 }
@@ -540,9 +536,10 @@ func TestWhatIsPrunedMeanwhileIsNotCompared(t *testing.T) {
 	l := d.started()
 	updates := []ledger.Update{storetest.NewUpdate(2, "sync::1"), storetest.NewUpdate(5, "sync::1"), storetest.NewUpdate(8, "sync::1")}
 	d.append(l, 0, updates...)
-	compare := func(from, to ledger.Offset, updates ...ledger.Update) (list []findings.Difference) {
+	compare := func(from, to ledger.Offset, updates ...ledger.Update) []Difference {
 		t.Helper()
-		require.NoError(t, Audit.Stored(l.store).Compare(t.Context(), ledger.Page{From: from, To: to, Updates: updates}, storetest.Collect(&list)))
+		list, err := Audit.Stored(l.store).Compare(t.Context(), ledger.Page{From: from, To: to, Updates: updates})
+		require.NoError(t, err)
 		return list
 	}
 	d.prune(4)
@@ -571,8 +568,8 @@ func TestWhoBeginsWhileOneIsPrunedSeesWhatIsLeft(t *testing.T) {
 	back := d.leadPruning(d.store())
 	go func() { pruned <- back.Prune(t.Context(), 4) }()
 	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database AND d.datname = current_database() WHERE k.mode = 'AccessExclusiveLock' AND k.granted AND k.relation = 'indexer.floors'::regclass)`)
-	var found []findings.Difference
-	require.NoError(t, Audit.Stored(l.store).Compare(t.Context(), ledger.Page{From: 0, To: 8, Updates: updates}, storetest.Collect(&found)))
+	found, err := Audit.Stored(l.store).Compare(t.Context(), ledger.Page{From: 0, To: 8, Updates: updates})
+	require.NoError(t, err)
 	require.Empty(t, found)
 	require.NoError(t, <-pruned)
 	require.Equal(t, "4 4", d.Floors())

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/amulets"
 	"ledgerindexer/store/internal/bounds"
@@ -194,5 +193,5 @@ func (l *UpdatesWriter) recordsRemoved(ctx context.Context, tx pgx.Tx, at ledger
 	if err != nil {
 		return fmt.Errorf("add up the balance changes of the records up to seq %d: %w", left, err)
 	}
-	return writing.NoteRewrite(ctx, tx, findings.SealedTransactions, left, last, reason)
+	return writing.NoteRewrite(ctx, tx, tables.StreamTransactions, left, last, reason)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
@@ -76,7 +75,7 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 		if err := l.returnToScope(ctx, tx, to); err != nil {
 			return err
 		}
-		return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(to), int64(end), writing.Reset)
+		return writing.NoteRewrite(ctx, tx, tables.StreamUpdates, int64(to), int64(end), writing.Reset)
 	})
 	if err != nil {
 		return ResetReport{}, fmt.Errorf("reset to offset %d: %w", to, err)

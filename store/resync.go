@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/bounds"
@@ -133,7 +132,7 @@ func (r *Resync) begin(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
 		return fmt.Errorf("record the resync: %w", err)
 	}
 	// Readers never saw what was stored ahead, but replicated copies have it.
-	return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(at), int64(end), writing.Reset)
+	return writing.NoteRewrite(ctx, tx, tables.StreamUpdates, int64(at), int64(end), writing.Reset)
 }
 
 // WriteSnapshotPage stores a page's rows where nobody sees them, with the token that follows it, in one transaction.
@@ -269,7 +268,7 @@ func (r *Resync) end(ctx context.Context, tx pgx.Tx, whole ledger.SnapshotProgre
 	if err := writing.PutInForce(ctx, tx, r.scope.Hash()); err != nil {
 		return err
 	}
-	return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, at-1, at, writing.ScopeChanged)
+	return writing.NoteRewrite(ctx, tx, tables.StreamUpdates, at-1, at, writing.ScopeChanged)
 }
 
 // projectResync moves the active set by what begins and ends.

@@ -13,6 +13,7 @@ import (
 // The streams, as the database names them.
 const (
 	StreamUpdates      = tables.StreamUpdates
+	StreamSnapshot     = tables.StreamSnapshot
 	StreamTransactions = tables.StreamTransactions
 )
 

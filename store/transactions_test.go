@@ -211,7 +211,7 @@ func TestTheHistoryIsClearedAsAWhole(t *testing.T) {
 	require.NoError(t, err)
 	h.appendRecords(page...)
 	h.append("a")
-	_, err = Audit.Sealer(h.l.store, h.l.Leader).SealRecords(t.Context(), 0, page)
+	err = Audit.Stored(h.l.store).SealRecords(t.Context(), h.l.Leader, 0, page)
 	require.NoError(t, err)
 	require.Equal(t, fmt.Sprint(len(page)), h.Row("SELECT ledger.verified_seq()"))
 	require.Equal(t, "false", rereading())

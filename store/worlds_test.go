@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store/internal/storetest"
@@ -48,14 +47,8 @@ func (d *testDB) activeAt(at ledger.Offset) []string {
 // requireCarried compares the rows of entries with the snapshot that they are of.
 func (d *testDB) requireCarried(s *Store, at ledger.Offset, entries []ledger.ContractEntry) {
 	d.T.Helper()
-	met, list := map[string]bool{}, []findings.Difference(nil)
-	require.NoError(d.T, Audit.Stored(s).CompareCarried(d.T.Context(), at, 0, entries, func(key string) { met[key] = true }, storetest.Collect(&list)))
-	require.NoError(d.T, Audit.Stored(s).CarriedAt(d.T.Context(), at, func(key string, extra findings.Difference) error {
-		if !met[key] {
-			list = append(list, extra)
-		}
-		return nil
-	}))
+	list, err := Audit.Stored(s).CompareCarried(d.T.Context(), at, entries)
+	require.NoError(d.T, err)
 	require.Empty(d.T, list)
 }
 

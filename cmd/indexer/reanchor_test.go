@@ -12,7 +12,7 @@ import (
 	slow "ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
-	"ledgerindexer/verify"
+	"ledgerindexer/store/audit"
 )
 
 // What both have, and only one of them, is said before it is done, and after.
@@ -74,7 +74,7 @@ func TestReanchorRefusals(t *testing.T) {
 func TestWhatIsEqualIsSaidUpToWhereTheyPart(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	require.NoError(t, printDivergence(&out, &app.Reanchored{Divergence: verify.Divergence{From: 10, Watermark: 20, Common: 30, Equal: 15, Parted: true}, To: 20}))
+	require.NoError(t, printDivergence(&out, &app.Reanchored{Divergence: audit.Divergence{From: 10, Watermark: 20, Common: 30, Equal: 15, Parted: true}, To: 20}))
 	require.Contains(t, out.String(), "15 updates after offset 10 up to 30 are at the same offsets")
 	require.Contains(t, out.String(), "AFTER OFFSET 30")
 }

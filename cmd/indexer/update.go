@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
@@ -52,12 +51,12 @@ const (
 
 // updateReport is what the command prints; its JSON form is for scripts.
 type updateReport struct {
-	UpdateID    string                `json:"update_id"`
-	Result      result                `json:"result"`
-	Explanation string                `json:"explanation"`
-	Ledger      updateOnLedger        `json:"ledger"`
-	Database    updateStored          `json:"database"`
-	Differences []findings.Difference `json:"differences"`
+	UpdateID    string             `json:"update_id"`
+	Result      result             `json:"result"`
+	Explanation string             `json:"explanation"`
+	Ledger      updateOnLedger     `json:"ledger"`
+	Database    updateStored       `json:"database"`
+	Differences []audit.Difference `json:"differences"`
 
 	update *ledger.Update // nil: the ledger does not show it, or could not answer
 }
@@ -87,7 +86,7 @@ func (c *updateCommand) Run(ctx context.Context, logger *slog.Logger, db *store.
 	if !indexed {
 		return db.NothingIndexed(ctx, "compare with")
 	}
-	r := updateReport{UpdateID: c.ID, Differences: []findings.Difference{}}
+	r := updateReport{UpdateID: c.ID, Differences: []audit.Difference{}}
 	failed, err := c.compare(ctx, logger, db, scope, &r)
 	if err != nil {
 		return err
@@ -220,12 +219,12 @@ func (r *updateReport) conclude(record *audit.UpdateRecord) {
 	}
 	switch {
 	case r.Ledger.Error != "":
-		r.Differences = []findings.Difference{}
+		r.Differences = []audit.Difference{}
 		say(resultNotCompared, "not compared: the ledger could not answer")
 	case r.update == nil && len(record.Offsets) == 0:
 		say(resultUnknown, "neither the ledger nor the database knows it")
 	case r.update == nil && slices.Max(record.Offsets) <= r.Ledger.Pruned:
-		r.Differences = []findings.Difference{}
+		r.Differences = []audit.Difference{}
 		say(resultPruned, "not compared: it is stored, and the participant can't show it because it is pruned up to offset "+
 			"%d", r.Ledger.Pruned)
 	case r.update == nil:

@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 )
 
 // part is a part of an update: the update itself, an event, or an interface view, from the ledger or from the database.
@@ -267,9 +267,9 @@ func (r *updateReport) printDifferences(out io.Writer) error {
 			column = strings.TrimSpace(column + " (rendered otherwise)")
 		}
 		row(w, d.Relation, strconv.FormatInt(int64(d.Offset), 10), d.Row, column, left, right)
-		if r := d.Rendering; r != nil && d.Column != findings.PackageColumn {
+		if r := d.Rendering; r != nil && d.Column != audit.PackageColumn {
 			left, right = excerpts(r.Ledger, r.Stored)
-			row(w, d.Relation, strconv.FormatInt(int64(d.Offset), 10), d.Row, findings.PackageColumn, left, right)
+			row(w, d.Relation, strconv.FormatInt(int64(d.Offset), 10), d.Row, audit.PackageColumn, left, right)
 		}
 	}
 	return w.Flush()

@@ -8,11 +8,11 @@ import (
 	"log/slog"
 	"slices"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/base/terminal"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 )
 
 type verifyCommand struct {
@@ -43,27 +43,27 @@ type verifyReport struct {
 	Result result `json:"result"` // equal, repaired, different or not_compared
 	Error  string `json:"error,omitempty"`
 	app.Verification
-	Left      int64                 `json:"differences_remaining"`
-	Relations []relationDifference  `json:"by_relation"`
-	First     []findings.Difference `json:"differences"`
+	Left      int64                `json:"differences_remaining"`
+	Relations []relationDifference `json:"by_relation"`
+	First     []audit.Difference   `json:"differences"`
 
 	repairs bool
 }
 
 type relationDifference struct {
-	Relation string                `json:"relation"`
-	Kind     findings.Disagreement `json:"kind"`
-	Count    int64                 `json:"count"`
+	Relation string             `json:"relation"`
+	Kind     audit.Disagreement `json:"kind"`
+	Count    int64              `json:"count"`
 }
 
 const resultRepaired result = "repaired"
 
 func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
-	r := verifyReport{First: []findings.Difference{}, Relations: []relationDifference{}, repairs: c.Repair}
+	r := verifyReport{First: []audit.Difference{}, Relations: []relationDifference{}, repairs: c.Repair}
 	counts := map[relationDifference]int64{}
 	cfg := app.Verify{Database: c.Database, Sources: config.Sources(c.optionalSources), Pace: c.Pace, Verify: c.Verify,
 		Show: bar.Show}
-	verified, err := app.RunVerify(ctx, cfg, logger, func(d findings.Difference) {
+	verified, err := app.RunVerify(ctx, cfg, logger, func(d audit.Difference) {
 		if d.Rendering == nil {
 			counts[relationDifference{Relation: d.Relation, Kind: d.Kind}]++
 		}

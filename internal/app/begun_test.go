@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store/audit"
 )
 
 // activeAt is what a database says was active at an offset, each as contract, synchronizer, and the offset that
@@ -56,10 +56,10 @@ func requireVerified(t *testing.T, databaseURL, ledgerURL string) Verification {
 	cfg := Verify{
 		Database: config.Database{DatabaseURL: databaseURL}, Sources: config.Sources{LedgerURL: ledgerURL}, Verify: config.Verify{All: true},
 	}
-	result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d findings.Difference) { t.Errorf("verify: %v", d) })
+	result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d audit.Difference) { t.Errorf("verify: %v", d) })
 	require.NoError(t, err)
 	cfg.All, cfg.Offline = false, true
-	_, err = RunVerify(t.Context(), cfg, testLogger(t), func(d findings.Difference) { t.Errorf("verify --offline: %v", d) })
+	_, err = RunVerify(t.Context(), cfg, testLogger(t), func(d audit.Difference) { t.Errorf("verify --offline: %v", d) })
 	require.NoError(t, err)
 	return result
 }

@@ -19,12 +19,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store/audit"
 )
 
 // What scopes name.
@@ -342,7 +342,7 @@ func TestRightsOfAPartyThatWasTakenAway(t *testing.T) {
 	v := Verify{Database: config.Database{DatabaseURL: w.database}, Sources: config.Sources{LedgerURL: w.ledgerURL}, Verify: config.Verify{All: true}}
 	v.LedgerAccess.TokenFile = token
 	verified := func() error {
-		_, err := RunVerify(t.Context(), v, testLogger(t), func(d findings.Difference) { t.Error(d) })
+		_, err := RunVerify(t.Context(), v, testLogger(t), func(d audit.Difference) { t.Error(d) })
 		return err
 	}
 	requireProblem(t, verified(), "the scope of then", "lacks CanReadAs for party "+parties[1], "the earlier scope", "`indexer prune`")

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
@@ -42,7 +41,7 @@ func compare(t *testing.T, db *store.Store, pages []ledger.Page) []string {
 	t.Helper()
 	var list []string
 	for _, page := range pages {
-		err := audit.New(db).Compare(t.Context(), page, func(d findings.Difference) error {
+		err := audit.New(db).Compare(t.Context(), page, func(d audit.Difference) error {
 			list = append(list, d.String())
 			return nil
 		})
@@ -63,13 +62,13 @@ func compareActive(t *testing.T, db *store.Store, ledgerURL string, scope config
 		page, err = client.ReadSnapshot(t.Context(), at, page.Next)
 		require.NoError(t, err)
 		entries += len(page.Entries)
-		require.NoError(t, audit.New(db).CompareActive(t.Context(), at, page.Entries, func(key string) { met[key] = true }, func(d findings.Difference) error {
+		require.NoError(t, audit.New(db).CompareActive(t.Context(), at, page.Entries, func(key string) { met[key] = true }, func(d audit.Difference) error {
 			list = append(list, d.String())
 			return nil
 		}))
 	}
 	require.Greater(t, entries, 50)
-	require.NoError(t, audit.New(db).ActiveAt(t.Context(), at, func(key string, extra findings.Difference) error {
+	require.NoError(t, audit.New(db).ActiveAt(t.Context(), at, func(key string, extra audit.Difference) error {
 		if !met[key] {
 			list = append(list, extra.String())
 		}

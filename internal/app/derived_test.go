@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
@@ -84,7 +83,7 @@ func TestRecordsThatFollowFromUpdatesAreVerified(t *testing.T) {
 	verified := func() *Verification {
 		t.Helper()
 		found = nil
-		result, err := RunVerify(t.Context(), verification, testLogger(t), func(d findings.Difference) { found = append(found, d.String()) })
+		result, err := RunVerify(t.Context(), verification, testLogger(t), func(d audit.Difference) { found = append(found, d.String()) })
 		require.NoError(t, err)
 		return &result
 	}
@@ -131,13 +130,13 @@ func TestTheSumsOfEachUpdateAgree(t *testing.T) {
 
 	verification := Verify{Database: config.Database{DatabaseURL: database}, Sources: networkFor(database, url).Sources}
 	verification.Network = true
-	result, err := RunVerify(t.Context(), verification, testLogger(t), func(findings.Difference) {})
+	result, err := RunVerify(t.Context(), verification, testLogger(t), func(audit.Difference) {})
 	require.NoError(t, err)
 	require.Equal(t, sums, *result.Amulets)
 
 	// When it is repaired, they agree again.
 	verification.Repair, verification.All = true, true
-	result, err = RunVerify(t.Context(), verification, testLogger(t), func(findings.Difference) {})
+	result, err = RunVerify(t.Context(), verification, testLogger(t), func(audit.Difference) {})
 	require.NoError(t, err)
 	require.Zero(t, result.Remaining(true))
 	sums = sumsOfNetwork(t, database)
@@ -236,7 +235,7 @@ func TestRecordsAfterAReset(t *testing.T) {
 	require.Len(t, derivedRelations(t, database)["transfers"], len(want["transfers"]))
 	require.Positive(t, count(t, database, "network.transfers WHERE holding_fees >= 1"))
 	verification := Verify{Database: of, Sources: cfg.Sources}
-	result, err := RunVerify(t.Context(), verification, testLogger(t), func(d findings.Difference) { t.Error(d) })
+	result, err := RunVerify(t.Context(), verification, testLogger(t), func(d audit.Difference) { t.Error(d) })
 	require.NoError(t, err)
 	require.Equal(t, int64(len(want["transactions"])), result.History.Records)
 }
@@ -256,7 +255,7 @@ func TestRecordsOfPrunedUpdatesStay(t *testing.T) {
 	}
 	verify := func() {
 		t.Helper()
-		result, err := RunVerify(t.Context(), Verify{Database: of, Sources: cfg.Sources}, testLogger(t), func(d findings.Difference) { t.Error(d) })
+		result, err := RunVerify(t.Context(), Verify{Database: of, Sources: cfg.Sources}, testLogger(t), func(d audit.Difference) { t.Error(d) })
 		require.NoError(t, err)
 		require.NotNil(t, result.History, "with the totals of the records")
 	}

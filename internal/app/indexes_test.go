@@ -8,11 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store/audit"
 )
 
 // What is indexed is the very expression of the typed view's column, of each type: the planner uses the index, and
@@ -88,7 +88,7 @@ func TestTypedViewsUseIndexes(t *testing.T) {
 
 	require.NoError(t, daemon.finish())
 	_, err = RunVerify(t.Context(), Verify{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{LedgerURL: server}, Verify: config.Verify{Repair: true}},
-		testLogger(t), func(d findings.Difference) { t.Errorf("verify: %v", d) })
+		testLogger(t), func(d audit.Difference) { t.Errorf("verify: %v", d) })
 	require.NoError(t, err)
 
 	reports, err := ListIndexes(t.Context(), config.Database{DatabaseURL: database}, testLogger(t))

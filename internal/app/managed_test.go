@@ -10,12 +10,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 )
 
 const (
@@ -154,7 +154,7 @@ func TestReleasedSchemasAreMigrated(t *testing.T) {
 			database := restore(t, throwaway.Database(t), plain)
 			require.NoError(t, migrate(t.Context(), database))
 			_, err := RunVerify(t.Context(), Verify{Database: config.Database{DatabaseURL: database}, Verify: config.Verify{Offline: true}},
-				testLogger(t), func(d findings.Difference) { t.Errorf("verify --offline: %v", d) })
+				testLogger(t), func(d audit.Difference) { t.Errorf("verify --offline: %v", d) })
 			require.NoError(t, err)
 			require.NotEmpty(t, texts(t, database, "SELECT update_id FROM ledger.updates WHERE kind = 'transaction'"))
 		})

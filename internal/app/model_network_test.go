@@ -5,11 +5,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 )
 
 // networkModel is a database of the updates of a network, and what was done to it.
@@ -142,6 +142,6 @@ func (m *networkModel) check() {
 	}
 	require.Empty(m, sandbox.Diff(records, shown))
 	v := Verify{Database: m.pair(), Sources: m.cfg.Sources, Verify: config.Verify{All: true}}
-	_, err := RunVerify(m.Context(), v, testLogger(m.T), func(d findings.Difference) { m.Errorf("verify: %v", d) })
+	_, err := RunVerify(m.Context(), v, testLogger(m.T), func(d audit.Difference) { m.Errorf("verify: %v", d) })
 	require.NoError(m, err)
 }

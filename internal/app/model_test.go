@@ -14,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
@@ -186,7 +185,7 @@ func (p *play) damaged(schema string, cfg Verify) bool {
 		execute(p.T, cfg.DatabaseURL, statement)
 	}
 	cfg.All, cfg.Repair = true, true
-	result, err := RunVerify(p.Context(), cfg, testLogger(p.T), func(findings.Difference) {})
+	result, err := RunVerify(p.Context(), cfg, testLogger(p.T), func(audit.Difference) {})
 	require.NoError(p, err)
 	require.Zero(p, result.Remaining(true))
 	return true

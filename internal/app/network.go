@@ -7,7 +7,7 @@ import (
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/store"
-	"ledgerindexer/verify"
+	"ledgerindexer/store/audit"
 )
 
 // networkUpdates implements origin for the updates of a network, which a Scan service has. They are a ledger of their
@@ -58,7 +58,7 @@ func (n *networkUpdates) ping(ctx context.Context) error {
 // startTasks implements origin. No package can be read. A Scan service has no look-ups, so all that are wanted get the
 // answer that the contract is not known, without a request: nothing waits for one for ever.
 func (n *networkUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter,
-	past verify.UpdateSource) *background {
+	past audit.UpdateSource) *background {
 	b := newBackground()
 	n.startLookups(ctx, b, leader, ingest.Lookups{Source: n, Rate: func() int { return lookupsAtOnce }})
 	n.startRecords(ctx, b, leader)

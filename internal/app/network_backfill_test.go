@@ -13,11 +13,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store/audit"
 )
 
 func networkBackfillFor(databaseURL, scanURL string, at int64) NetworkBackfill {
@@ -40,7 +40,7 @@ func requireNetworkVerified(t *testing.T, databaseURL, scanURL string) Verificat
 	t.Helper()
 	cfg := Verify{Database: config.Database{DatabaseURL: databaseURL}, Sources: config.Sources{ScanURL: []string{scanURL}}, Verify: config.Verify{All: true}}
 	cfg.Network = true
-	result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d findings.Difference) { t.Error(d) })
+	result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d audit.Difference) { t.Error(d) })
 	require.NoError(t, err)
 	return result
 }
@@ -132,7 +132,7 @@ func TestARepairInPartKeepsWhatIsActive(t *testing.T) {
 	cfg := Verify{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{ScanURL: []string{url}}, Verify: config.Verify{Sample: 1, Seed: 1, Repair: true}}
 	cfg.Network = true
 	found := 0
-	result, err := RunVerify(t.Context(), cfg, testLogger(t), func(findings.Difference) { found++ })
+	result, err := RunVerify(t.Context(), cfg, testLogger(t), func(audit.Difference) { found++ })
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, found, 4)
 	require.Zero(t, result.Remaining(true))

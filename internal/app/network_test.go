@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
@@ -19,6 +18,7 @@ import (
 	"ledgerindexer/sandbox"
 	"ledgerindexer/scan"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 )
 
 // networkFor is a configuration that reads the updates of a network until current, without a listener.
@@ -217,9 +217,9 @@ func TestTheUpdatesOfANetworkAreVerified(t *testing.T) {
 
 	cfg := Verify{Database: run.Database, Sources: run.Sources, Verify: config.Verify{Sample: 12, Seed: 9}}
 	cfg.Network = true
-	verified := func() (Verification, []findings.Difference) {
-		var found []findings.Difference
-		result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d findings.Difference) { found = append(found, d) })
+	verified := func() (Verification, []audit.Difference) {
+		var found []audit.Difference
+		result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d audit.Difference) { found = append(found, d) })
 		require.NoError(t, err)
 		return result, found
 	}
@@ -296,7 +296,7 @@ func TestVerifyWaitsForANodeThatLagsBehind(t *testing.T) {
 	cfg := Verify{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{ScanURL: []string{url}}, Verify: config.Verify{All: true, Repair: true}}
 	cfg.Network = true
 	go func() {
-		_, err := RunVerify(ctx, cfg, testLogger(t), func(d findings.Difference) { t.Errorf("compared: %v", d) })
+		_, err := RunVerify(ctx, cfg, testLogger(t), func(d audit.Difference) { t.Errorf("compared: %v", d) })
 		stopped <- err
 	}()
 	eventually(t, "it is tried again", func() bool { return asked.Load() >= 5 })

@@ -11,7 +11,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
 	"ledgerindexer/store"
-	"ledgerindexer/verify"
+	"ledgerindexer/store/audit"
 )
 
 // participantUpdates implements origin for a participant.
@@ -51,7 +51,7 @@ func (u *participantUpdates) ofScope(scope ledger.Scope) (source, error) {
 
 // startTasks implements origin: it starts the tasks that are configured; they end with ctx.
 func (u *participantUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter,
-	past verify.UpdateSource) *background {
+	past audit.UpdateSource) *background {
 	b := newBackground()
 	if u.cfg.LookupRate > 0 {
 		u.startLookups(ctx, b, leader, ingest.Lookups{Source: contracts{u.Client}, Parties: u.scope.Parties,

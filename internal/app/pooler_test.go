@@ -5,10 +5,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store/audit"
 )
 
 // Every job works through PgBouncer in session mode, from the empty database on.
@@ -31,10 +31,10 @@ func TestEverythingThroughAPooler(t *testing.T) {
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	require.NotZero(t, requireVerified(t, pooled, server))
 	execute(t, database, "DELETE FROM indexer.created WHERE ledger_offset = (SELECT max(ledger_offset) FROM indexer.created)")
-	var found []findings.Difference
+	var found []audit.Difference
 	repair := verifyWith(pooled, server, true)
 	repair.All = true
-	_, err = RunVerify(t.Context(), repair, testLogger(t), func(d findings.Difference) { found = append(found, d) })
+	_, err = RunVerify(t.Context(), repair, testLogger(t), func(d audit.Difference) { found = append(found, d) })
 	require.NoError(t, err)
 	require.NotEmpty(t, found)
 	requireVerified(t, pooled, server)
@@ -55,7 +55,7 @@ func TestSharedSessionsAreRefused(t *testing.T) {
 		requireProblem(t, err, "session mode")
 		_, err = RunBackfill(t.Context(), backfillFor(pooled, server, defaultScope(), -1), testLogger(t), nil)
 		requireProblem(t, err, "session mode")
-		_, err = RunVerify(t.Context(), verifyWith(pooled, server, false), testLogger(t), func(findings.Difference) {})
+		_, err = RunVerify(t.Context(), verifyWith(pooled, server, false), testLogger(t), func(audit.Difference) {})
 		requireProblem(t, err, "session mode")
 	}
 	require.Zero(t, count(t, database, "indexer.updates"))

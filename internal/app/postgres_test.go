@@ -13,12 +13,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 )
 
 // onServers is a ledger that servers of several versions index, as the role indexer, in databases that an administrator
@@ -97,7 +97,7 @@ func (w *onServers) mainJob(t *testing.T, server *throwaway.Server, database str
 		"DELETE FROM indexer.active_contracts WHERE activated_offset % 2 = 1")
 	repaired, err := RunVerify(t.Context(), Verify{
 		Database: cfg.Database, Sources: cfg.Sources, Verify: config.Verify{All: true, Repair: true},
-	}, testLogger(t), func(findings.Difference) {})
+	}, testLogger(t), func(audit.Difference) {})
 	require.NoError(t, err)
 	require.Greater(t, repaired.Differences, int64(3))
 	require.Zero(t, repaired.Remaining(true))

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/features/export"
 	"ledgerindexer/internal/tools/brief"
@@ -84,7 +83,7 @@ func TestDamageOfWhatWasCarriedIsFound(t *testing.T) {
 		var found []string
 		_, err = RunVerify(t.Context(), Verify{
 			Database: config.Database{DatabaseURL: w.database}, Sources: config.Sources{LedgerURL: w.ledgerURL}, Verify: config.Verify{All: true},
-		}, testLogger(t), func(d findings.Difference) { found = append(found, d.String()) })
+		}, testLogger(t), func(d audit.Difference) { found = append(found, d.String()) })
 		require.NoError(t, err)
 		require.NotEmpty(t, found, damage)
 	}
@@ -93,7 +92,7 @@ func TestDamageOfWhatWasCarriedIsFound(t *testing.T) {
 		before := texts(t, w.database, "SELECT a::text FROM indexer.active_contracts a ORDER BY 1")
 		result, err := RunVerify(t.Context(), Verify{
 			Database: config.Database{DatabaseURL: w.database}, Sources: config.Sources{LedgerURL: w.ledgerURL}, Verify: config.Verify{All: all, Repair: true},
-		}, testLogger(t), func(findings.Difference) {})
+		}, testLogger(t), func(audit.Difference) {})
 		require.NoError(t, err)
 		require.Contains(t, strings.Join(result.Notes, "\n"), "was not repaired")
 		require.Equal(t, before, texts(t, w.database, "SELECT a::text FROM indexer.active_contracts a ORDER BY 1"))
@@ -128,7 +127,7 @@ func TestTheDaemonRetainsSoMuch(t *testing.T) {
 	go func() {
 		_, err := RunVerify(context.WithoutCancel(t.Context()), Verify{
 			Database: config.Database{DatabaseURL: database}, Sources: config.Sources{LedgerURL: ledgerURL}, Verify: config.Verify{All: true},
-		}, testLogger(t), func(d findings.Difference) { t.Errorf("verify: %v", d) })
+		}, testLogger(t), func(d audit.Difference) { t.Errorf("verify: %v", d) })
 		verified <- err
 	}()
 	for range 10 {

@@ -8,7 +8,7 @@ import (
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
-	"ledgerindexer/verify"
+	"ledgerindexer/store/audit"
 )
 
 // Reanchor is the configuration of a reanchoring.
@@ -25,7 +25,7 @@ type Reanchor struct {
 
 // Reanchored says where participant and database part, and what came of it.
 type Reanchored struct {
-	verify.Divergence
+	audit.Divergence
 	To    ledger.Offset      `json:"to,omitempty"`    // the offset to go back to, if they part
 	Reset *store.ResetReport `json:"reset,omitempty"` // nil: nothing was changed
 }
@@ -83,7 +83,7 @@ func part(ctx context.Context, db *store.Store, cfg *Reanchor, logger *slog.Logg
 		return done, err
 	}
 	defer from.Close()
-	err = verify.Patiently(ctx, logger, func() error {
+	err = audit.Patiently(ctx, logger, func() error {
 		_, err := checkSameLedger(ctx, db, from)
 		return err
 	})
@@ -100,7 +100,7 @@ func part(ctx context.Context, db *store.Store, cfg *Reanchor, logger *slog.Logg
 	defer stored.Close()
 	report, end := meterSteps(ctx, logger, cfg.Show)
 	defer end()
-	if done.Divergence, err = verify.FindForkPoint(ctx, stored, db, since, report, logger); err != nil {
+	if done.Divergence, err = audit.FindForkPoint(ctx, stored, db, since, report, logger); err != nil {
 		return done, fmt.Errorf("compare the updates of the participant with those that are stored: %w", err)
 	}
 	if !done.Parted {

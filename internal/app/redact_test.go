@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
@@ -73,7 +72,7 @@ func TestTheDaemonGoesOnBesideRedacting(t *testing.T) {
 			if pair.Network {
 				v.LedgerURL = ""
 			}
-			result, err := RunVerify(t.Context(), v, testLogger(t), func(d findings.Difference) { t.Errorf("%s: %v", what, d) })
+			result, err := RunVerify(t.Context(), v, testLogger(t), func(d audit.Difference) { t.Errorf("%s: %v", what, d) })
 			require.NoError(t, err)
 			require.Equal(t, redactions[schema], result.RedactedContracts)
 			require.Equal(t, int64(1), result.RedactedUpdates)
@@ -165,7 +164,7 @@ func TestRecordsOfRedactedUpdatesStay(t *testing.T) {
 		t.Helper()
 		require.Equal(t, before, records(), what)
 		v := Verify{Database: pair, Sources: config.Sources{ScanURL: cfg.ScanURL}, Verify: config.Verify{All: true}}
-		result, err := RunVerify(t.Context(), v, testLogger(t), func(d findings.Difference) { t.Errorf("%s: %v", what, d) })
+		result, err := RunVerify(t.Context(), v, testLogger(t), func(d audit.Difference) { t.Errorf("%s: %v", what, d) })
 		require.NoError(t, err)
 		require.EqualValues(t, len(updates), result.RedactedUpdates)
 		require.EqualValues(t, len(contracts), result.RedactedContracts)

@@ -11,11 +11,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store/audit"
 )
 
 // anew is a participant that renders what it stores in another way whenever it is asked, and, once it prefers another
@@ -138,7 +138,7 @@ func TestWhatIsRenderedAnewIsNoDifference(t *testing.T) {
 			require.NotContains(t, s.journal.all(), `"level":"ERROR"`)
 			require.NotContains(t, s.journal.all(), `"level":"WARN"`)
 
-			var views []findings.Difference
+			var views []audit.Difference
 			result := s.verified(false, &views)
 			require.Positive(t, result.Rendered)
 			require.Zero(t, result.Remaining(false))
@@ -165,10 +165,10 @@ func TestWhatIsRenderedAnewIsNoDifference(t *testing.T) {
 }
 
 // verified compares everything. Without a place for it, nothing may be found but what is rendered otherwise.
-func (s *sealed) verified(repair bool, found *[]findings.Difference) Verification {
+func (s *sealed) verified(repair bool, found *[]audit.Difference) Verification {
 	s.t.Helper()
 	cfg := Verify{Database: s.cfg.Database, Sources: s.cfg.Sources, Verify: config.Verify{All: true, Repair: repair}}
-	result, err := RunVerify(s.t.Context(), cfg, testLogger(s.t), func(d findings.Difference) {
+	result, err := RunVerify(s.t.Context(), cfg, testLogger(s.t), func(d audit.Difference) {
 		if found != nil {
 			*found = append(*found, d)
 		} else if d.Rendering == nil {

@@ -7,7 +7,6 @@ import (
 	"ledgerindexer/ingest"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
-	"ledgerindexer/verify"
 )
 
 // How often the metrics of verification are updated: reading them takes longer with more windows.
@@ -16,11 +15,11 @@ const verifiedMetricsEvery = 10 * time.Second
 // seal compares what is stored with its source again and seals it, window by window, until ctx ends, or all is sealed
 // after finish. add adds what to compare. The error is that of ingest.RunTask.
 func (x *indexer) seal(
-	ctx context.Context, task string, leader *store.Leader, finish <-chan struct{}, add func(*verify.Seals),
+	ctx context.Context, task string, leader *store.Leader, finish <-chan struct{}, add func(*audit.Seals),
 ) error {
 	news, measured := false, time.Time{}
-	seals := verify.Seals{Rate: x.rates.verifications, Window: x.cfg.sealWindow, Logger: x.logger, Finish: finish,
-		Sealed: func(s verify.Sealing) {
+	seals := audit.Seals{Rate: x.rates.verifications, Window: x.cfg.sealWindow, Logger: x.logger, Finish: finish,
+		Sealed: func(s audit.Sealing) {
 			x.metrics.Sealed(s.Stream, string(s.Result()), s.Differences)
 			news = true
 		}}
@@ -42,13 +41,13 @@ func (x *indexer) seal(
 
 // startSealing starts to compare the stored updates with their source again, if that is configured.
 func (x *indexer) startSealing(ctx context.Context, b *background, leader *store.UpdatesWriter,
-	from verify.UpdateSource) {
+	from audit.UpdateSource) {
 	if x.cfg.VerifyRate == 0 {
 		return
 	}
 	b.start(ingest.TaskVerification, func() error {
-		return x.seal(ctx, ingest.TaskVerification, leader.Leader, b.current, func(s *verify.Seals) {
-			s.AddUpdates(from, audit.New(x.store), audit.NewSealer(x.store, leader.Leader))
+		return x.seal(ctx, ingest.TaskVerification, leader.Leader, b.current, func(s *audit.Seals) {
+			s.AddUpdates(from, audit.NewSealer(x.store, leader.Leader))
 		})
 	})
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
@@ -127,7 +126,7 @@ func (s *sealed) damaged() (list []string) {
 	db, err := store.Open(store.Config{URL: s.database})
 	require.NoError(s.t, err)
 	defer db.Close()
-	err = audit.New(db).CompareSeals(s.t.Context(), func(int64, int64) {}, func(d findings.Difference) error {
+	err = audit.New(db).CompareSeals(s.t.Context(), func(int64, int64) {}, func(d audit.Difference) error {
 		list = append(list, d.String())
 		return nil
 	})
@@ -143,7 +142,7 @@ func TestWhatWasRedactedIsSealedAgain(t *testing.T) {
 	s := indexed(t, 450, nil)
 	offline := func() string {
 		result, err := RunVerify(t.Context(), Verify{Database: s.cfg.Database, Verify: config.Verify{Offline: true}}, testLogger(t),
-			func(d findings.Difference) { t.Error(d) })
+			func(d audit.Difference) { t.Error(d) })
 		require.NoError(t, err)
 		return strings.Join(result.Notes, "\n")
 	}
@@ -172,7 +171,7 @@ func TestWhatIsNotSealedIsSaid(t *testing.T) {
 	s := indexed(t, 100, nil)
 	offline := func() string {
 		result, err := RunVerify(t.Context(), Verify{Database: s.cfg.Database, Verify: config.Verify{Offline: true}}, testLogger(t),
-			func(d findings.Difference) { t.Error(d) })
+			func(d audit.Difference) { t.Error(d) })
 		require.NoError(t, err)
 		return strings.Join(result.Notes[1:], "\n")
 	}
@@ -234,7 +233,7 @@ func TestSetsComeInAnyOrder(t *testing.T) {
 			require.Regexp(t, "^equal( equal)*$", s.windows("updates"))
 			s.holds(allVerified)
 			cfg := Verify{Database: s.cfg.Database, Sources: s.cfg.Sources, Verify: config.Verify{All: true}}
-			_, err := RunVerify(t.Context(), cfg, testLogger(t), func(d findings.Difference) { t.Error(d) })
+			_, err := RunVerify(t.Context(), cfg, testLogger(t), func(d audit.Difference) { t.Error(d) })
 			require.NoError(t, err)
 			require.Empty(t, s.journal.lines(t, differs))
 			s.holds("NOT EXISTS (SELECT FROM indexer.party_lists WHERE parties <> ARRAY(SELECT DISTINCT p COLLATE \"C\" FROM unnest(parties) p ORDER BY 1))")

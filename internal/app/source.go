@@ -18,14 +18,13 @@ import (
 	"ledgerindexer/scan"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
-	"ledgerindexer/verify"
 )
 
 // source is where the updates of a ledger are read from: a participant, or a Scan service.
 type source interface {
 	seeder
 	ingest.UpdateSource
-	verify.UpdateSource
+	audit.UpdateSource
 	// setMinimum is called before updates are read, with an offset at or above which an update is stored.
 	setMinimum(stored ledger.Offset)
 }
@@ -257,5 +256,9 @@ func tellLeftOut(ctx context.Context, logger *slog.Logger, scope ledger.Scope) {
 // updatesSink implements ingest.UpdateSink.
 type updatesSink struct {
 	*store.UpdatesWriter
-	*audit.Stored
+	stored *audit.Stored
+}
+
+func (s updatesSink) Deviation(ctx context.Context, page ledger.Page) (ingest.Deviation, error) {
+	return s.stored.Deviation(ctx, page)
 }

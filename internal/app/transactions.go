@@ -13,7 +13,6 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
-	"ledgerindexer/verify"
 )
 
 // transactionsService is a service of the transaction history.
@@ -164,9 +163,8 @@ func (h *transactions) startTasks(ctx context.Context, leader *store.Transaction
 	b := newBackground()
 	if h.cfg.VerifyRate > 0 {
 		b.start(ingest.TaskTransactionsVerification, func() error {
-			return h.seal(ctx, ingest.TaskTransactionsVerification, leader.Leader, b.current, func(s *verify.Seals) {
-				db := newAudited(h.store)
-				s.AddTransactions(h.service, db, db, audit.NewSealer(h.store, leader.Leader))
+			return h.seal(ctx, ingest.TaskTransactionsVerification, leader.Leader, b.current, func(s *audit.Seals) {
+				s.AddTransactions(h.service, audit.NewSealer(h.store, leader.Leader))
 			})
 		})
 	}

@@ -15,12 +15,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store/audit"
 )
 
 // serveScan starts a Scan service and returns its URL.
@@ -479,7 +479,7 @@ func TestRecordsOfUnknownShapes(t *testing.T) {
 
 	verification := Verify{Database: cfg.Database, Sources: cfg.Sources, Verify: config.Verify{All: true, Repair: true}}
 	differences := 0
-	count := func(d findings.Difference) { differences++ }
+	count := func(d audit.Difference) { differences++ }
 	_, err := RunVerify(t.Context(), verification, testLogger(t), count)
 	require.NoError(t, err)
 	require.Zero(t, differences)

@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"log/slog"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/features/typed"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
-	"ledgerindexer/verify"
+	"ledgerindexer/store/audit"
 )
 
 // newTypes returns the task that stores packages of a source with their types. It reads those that a package needs from
@@ -33,7 +32,7 @@ func (v *verification) types(ctx context.Context) error {
 	c := typesComparison{db: v.db, found: v.found}
 	c.packages.Content = func(id string) ([]byte, error) { return v.db.PackageContent(ctx, id) }
 	for i, p := range list {
-		v.progress(verify.Progress{Step: "packages, with their hashes", Done: int64(i), Of: int64(len(list))})
+		v.progress(audit.Progress{Step: "packages, with their hashes", Done: int64(i), Of: int64(len(list))})
 		if err := c.compare(ctx, p.ID); err != nil {
 			return fmt.Errorf("compare package %s with its content: %w", p.ID, err)
 		}
@@ -41,7 +40,7 @@ func (v *verification) types(ctx context.Context) error {
 	if v.repairer == nil || len(c.again)+len(c.forget) == 0 {
 		return nil
 	}
-	err = verify.Patiently(ctx, v.logger, func() error { return v.repairer.RepairPackages(ctx, c.again, c.forget) })
+	err = audit.Patiently(ctx, v.logger, func() error { return v.repairer.RepairPackages(ctx, c.again, c.forget) })
 	if err != nil {
 		return fmt.Errorf("repair what packages say of types: %w", err)
 	}
@@ -52,9 +51,9 @@ func (v *verification) types(ctx context.Context) error {
 }
 
 type typesComparison struct {
-	db       audited
+	db       *audit.Stored
 	packages typed.Packages
-	found    verify.Found
+	found    audit.Found
 	again    []*ledger.Package // to be written again
 	forget   []string          // damaged
 }
@@ -78,7 +77,7 @@ func (c *typesComparison) compare(ctx context.Context, id string) error {
 		return err
 	}
 	differs := false
-	err = c.db.ComparePackage(ctx, &p, func(d findings.Difference) error {
+	err = c.db.ComparePackage(ctx, &p, func(d audit.Difference) error {
 		differs = true
 		return c.found(d)
 	})

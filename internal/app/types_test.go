@@ -7,12 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store/audit"
 )
 
 // everyTypeKnown is true when each package that events name is there, with its types.
@@ -91,7 +91,7 @@ func TestTypesAreReadFromPackages(t *testing.T) {
 	cfg := Verify{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{LedgerURL: server}}
 	verify := func(repair bool) (found []string) {
 		cfg.Repair = repair
-		_, err := RunVerify(t.Context(), cfg, testLogger(t), func(d findings.Difference) { found = append(found, d.Relation) })
+		_, err := RunVerify(t.Context(), cfg, testLogger(t), func(d audit.Difference) { found = append(found, d.Relation) })
 		require.NoError(t, err)
 		return found
 	}

@@ -14,7 +14,6 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
-	"ledgerindexer/verify"
 )
 
 // updates implements role for the updates of a ledger.
@@ -36,7 +35,7 @@ type origin interface {
 	release(ctx context.Context) string
 	// startTasks starts what runs beside the updates while a leader reads them; it ends with ctx. past shows updates in
 	// the scope in which they are stored.
-	startTasks(ctx context.Context, leader *store.UpdatesWriter, past verify.UpdateSource) *background
+	startTasks(ctx context.Context, leader *store.UpdatesWriter, past audit.UpdateSource) *background
 }
 
 func (u *updates) release(ctx context.Context) string { return u.origin.release(ctx) }

@@ -7,13 +7,11 @@ import (
 	"log/slog"
 	"math"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
-	"ledgerindexer/verify"
 )
 
 // Verify is the configuration of a verification.
@@ -28,8 +26,8 @@ type Verify struct {
 
 // Verification says what was compared, with which result.
 type Verification struct {
-	Updates *verify.UpdatesResult      `json:"updates"`      // nil: the updates were not compared
-	History *verify.TransactionsResult `json:"transactions"` // nil: the transaction history was not compared
+	Updates *audit.UpdatesResult      `json:"updates"`      // nil: the updates were not compared
+	History *audit.TransactionsResult `json:"transactions"` // nil: the transaction history was not compared
 	// of the updates of a network; nil: they were not added up
 	Amulets     *store.AmuletSums `json:"amulet_sums,omitempty"`
 	Sealed      int64             `json:"sealed_windows"` // windows whose digest was compared
@@ -72,10 +70,10 @@ func (v *Verification) Remaining(repaired bool) int64 {
 type verification struct {
 	cfg      Verify
 	logger   *slog.Logger
-	db       audited
+	db       *audit.Stored
 	repairer *audit.Repairer // nil: nothing is written
-	found    verify.Found
-	progress func(verify.Progress)
+	found    audit.Found
+	progress func(audit.Progress)
 	step     string              // of the verification, as progress says
 	reported map[sameness]string // differences that were found, and in which step
 	result   Verification
@@ -85,20 +83,20 @@ type verification struct {
 // differs where the configuration says so. found is called for each difference; the result says what was
 // compared, also where an error ended it.
 func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger,
-	found func(findings.Difference)) (Verification, error) {
+	found func(audit.Difference)) (Verification, error) {
 	db, err := cfg.Open(ctx, logger)
 	if err != nil {
 		return Verification{}, err
 	}
 	defer db.Close()
-	v := verification{cfg: cfg, logger: logger, db: newAudited(db), reported: map[sameness]string{}}
+	v := verification{cfg: cfg, logger: logger, db: audit.New(db), reported: map[sameness]string{}}
 	report, end := meterSteps(ctx, logger, cfg.Show)
 	defer end()
-	v.progress = func(p verify.Progress) {
+	v.progress = func(p audit.Progress) {
 		v.step = p.Step
 		report(p)
 	}
-	v.found = func(d findings.Difference) error {
+	v.found = func(d audit.Difference) error {
 		if v.reportedBefore(d) {
 			return nil
 		}
@@ -119,7 +117,7 @@ const mostReported = 50_000
 
 // sameness identifies a difference, whichever step of the verification finds it.
 type sameness struct {
-	kind                  findings.Disagreement
+	kind                  audit.Disagreement
 	relation, row, column string
 	offset                ledger.Offset
 	seq                   int64
@@ -129,7 +127,7 @@ type sameness struct {
 // reportedBefore reports whether another step found the difference. For example, a contract that should not be active
 // follows from no fact, and is not in the participant's snapshot either. Equal differences of one step are different
 // rows of a table without a key.
-func (v *verification) reportedBefore(d findings.Difference) bool {
+func (v *verification) reportedBefore(d audit.Difference) bool {
 	key := sameness{kind: d.Kind, relation: d.Relation, row: d.Row, column: d.Column, offset: d.Offset, seq: d.Seq,
 		rendered: d.Rendering != nil}
 	step, before := v.reported[key]
@@ -200,8 +198,8 @@ func (v *verification) lead(ctx context.Context) error {
 // held compares what the database says that it holds with itself. Where that contradicts itself nothing else is
 // compared, or repaired, by it.
 func (v *verification) held(ctx context.Context) error {
-	v.progress(verify.Progress{Step: "what is held"})
-	err := v.db.CompareHeld(ctx, func(d findings.Difference) error {
+	v.progress(audit.Progress{Step: "what is held"})
+	err := v.db.CompareHeld(ctx, func(d audit.Difference) error {
 		v.result.Unrepaired++
 		return v.found(d)
 	})
@@ -216,7 +214,7 @@ func (v *verification) held(ctx context.Context) error {
 func (v *verification) networkRecords(ctx context.Context, updates, history bool) error {
 	if updates {
 		sums, err := v.db.AmuletSums(ctx,
-			func(at ledger.Offset) { v.progress(verify.Progress{Step: "sums of amulets", Done: int64(at)}) })
+			func(at ledger.Offset) { v.progress(audit.Progress{Step: "sums of amulets", Done: int64(at)}) })
 		if err != nil {
 			return err
 		}
@@ -226,10 +224,8 @@ func (v *verification) networkRecords(ctx context.Context, updates, history bool
 		v.note("the records that follow from the updates: none has been written yet")
 		return nil
 	}
-	records := verify.Records{Database: v.db, Found: v.found, Progress: v.progress, Logger: v.logger}
-	if v.repairer != nil {
-		records.Repairer = v.repairer
-	}
+	records := audit.Records{Database: v.db, Repairer: v.repairer, Found: v.found, Progress: v.progress,
+		Logger: v.logger}
 	result, err := records.Run(ctx)
 	v.result.History = &result
 	v.result.Notes = append(v.result.Notes, result.Notes...)
@@ -284,7 +280,7 @@ func (v *verification) offline(ctx context.Context) error {
 	v.note("nothing was read from the ledger: sealed windows were compared with their digests")
 	err := v.db.CompareSeals(ctx, func(done, of int64) {
 		v.result.Sealed = done
-		v.progress(verify.Progress{Step: "sealed windows", Done: done, Of: of})
+		v.progress(audit.Progress{Step: "sealed windows", Done: done, Of: of})
 	}, v.found)
 	switch {
 	case err != nil:
@@ -305,14 +301,14 @@ func (v *verification) offline(ctx context.Context) error {
 
 // unsealed notes what is shown and lies in no sealed window.
 func (v *verification) unsealed(ctx context.Context) error {
-	updates, err := v.db.Unsealed(ctx, findings.SealedUpdates)
+	updates, err := v.db.Unsealed(ctx, store.StreamUpdates)
 	if err != nil {
 		return err
 	}
 	for _, gap := range updates {
 		v.note("the updates after offset %d up to %d: they are not sealed yet", gap.From, gap.To)
 	}
-	records, err := v.db.Unsealed(ctx, findings.SealedTransactions)
+	records, err := v.db.Unsealed(ctx, store.StreamTransactions)
 	if err != nil {
 		return err
 	}
@@ -347,7 +343,7 @@ func (v *verification) updates(ctx context.Context) error {
 		return err
 	}
 	defer from.Close()
-	err = verify.Patiently(ctx, v.logger, func() error {
+	err = audit.Patiently(ctx, v.logger, func() error {
 		_, err := checkSameLedger(ctx, v.db.Store, from)
 		return err
 	})
@@ -359,7 +355,7 @@ func (v *verification) updates(ctx context.Context) error {
 	}
 	stored := newPast(v.db.Store, from, scope, v.open)
 	defer stored.Close()
-	updates := verify.Updates{
+	updates := audit.Updates{
 		Source: stored, Database: v.db, Scope: scope, Selection: v.cfg.Selection(),
 		Found: v.found, Progress: v.progress, Logger: v.logger,
 	}
@@ -399,20 +395,20 @@ func resume(ctx context.Context, db *store.Store, from source) error {
 // meterSteps returns a function that takes the progress of a verification: it logs each step when it begins, and
 // measures it. end ends the last step.
 func meterSteps(ctx context.Context, logger *slog.Logger,
-	show func(ledger.Progress)) (report func(verify.Progress), end func()) {
-	var now verify.Progress
+	show func(ledger.Progress)) (report func(audit.Progress), end func()) {
+	var now audit.Progress
 	var meter *ingest.Meter
 	end = func() {
 		if meter != nil {
 			meter.Idle()
 		}
 	}
-	return func(p verify.Progress) {
+	return func(p audit.Progress) {
 		if meter == nil || p.Step != now.Step {
 			end()
 			logger.InfoContext(ctx, "verifying", "step", p.Step)
 			meter = ingest.NewMeter(logger, ledger.Progress{Stream: p.Step, End: p.Of}, show)
-			now = verify.Progress{}
+			now = audit.Progress{}
 		}
 		meter.SetEnd(p.Of)
 		meter.Add(ctx, p.Done, int(p.Done-now.Done))
@@ -422,10 +418,8 @@ func meterSteps(ctx context.Context, logger *slog.Logger,
 
 // history compares the transaction history with a service's, or, without one, only with itself.
 func (v *verification) history(ctx context.Context, service ingest.TransactionsSource) error {
-	history := verify.Transactions{Source: service, Database: v.db, Found: v.found, Progress: v.progress, Logger: v.logger}
-	if v.repairer != nil {
-		history.Repairer = transactionsRepairer{v.repairer, v.repairer.History()}
-	}
+	history := audit.Transactions{Source: service, Database: v.db, Repairer: v.repairer, Found: v.found,
+		Progress: v.progress, Logger: v.logger}
 	result, err := history.Run(ctx)
 	v.result.History = &result
 	v.result.Notes = append(v.result.Notes, result.Notes...)
@@ -434,10 +428,4 @@ func (v *verification) history(ctx context.Context, service ingest.TransactionsS
 		return nil
 	}
 	return err
-}
-
-// transactionsRepairer implements verify.TransactionsRepairer.
-type transactionsRepairer struct {
-	*audit.Repairer
-	*store.TransactionsWriter
 }

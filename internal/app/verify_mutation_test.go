@@ -18,12 +18,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store/audit"
 )
 
 // How many mutations are made before each verification. Fewer at once take longer: MUTATIONS_AT_ONCE=1 makes sure that
@@ -280,7 +280,7 @@ func (w *mutationWorld) run(t *testing.T, seed uint64, count, atOnce int) {
 		m.tables = slices.DeleteFunc(m.tables, func(table string) bool { return table == "balance_rounds" })
 	}
 	pristine := m.state()
-	result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d findings.Difference) { t.Errorf("before anything was damaged: %v", d) })
+	result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d audit.Difference) { t.Errorf("before anything was damaged: %v", d) })
 	require.NoError(t, err)
 	require.Equal(t, w.late, len(result.Notes) == 1, "without a snapshot the active set is not known: %v", result.Notes)
 	require.Equal(t, pristine, m.state(), "verification writes nothing")
@@ -295,11 +295,11 @@ func (w *mutationWorld) run(t *testing.T, seed uint64, count, atOnce int) {
 			table := made[i].relation
 			made[i].harmless = allowed(table, m.rows(table), pristine[table])
 		}
-		var found []findings.Difference
-		result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d findings.Difference) { found = append(found, d) })
+		var found []audit.Difference
+		result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d audit.Difference) { found = append(found, d) })
 		require.NoError(t, err, "seed %d: %v", seed, made)
 		for _, mutation := range made {
-			if !mutation.harmless && !slices.ContainsFunc(found, func(d findings.Difference) bool { return slices.Contains(mutation.named, d.Relation) }) {
+			if !mutation.harmless && !slices.ContainsFunc(found, func(d audit.Difference) bool { return slices.Contains(mutation.named, d.Relation) }) {
 				t.Errorf("seed %d: not named: %v", seed, mutation)
 			}
 		}
@@ -391,8 +391,8 @@ func (m *mutator) alterNames(cfg Verify) {
 	require.Empty(m.t, left)
 }
 
-func (m *mutator) verified(cfg Verify) (found []findings.Difference, err error) {
-	_, err = RunVerify(m.t.Context(), cfg, testLogger(m.t), func(d findings.Difference) { found = append(found, d) })
+func (m *mutator) verified(cfg Verify) (found []audit.Difference, err error) {
+	_, err = RunVerify(m.t.Context(), cfg, testLogger(m.t), func(d audit.Difference) { found = append(found, d) })
 	return found, err
 }
 

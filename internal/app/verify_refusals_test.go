@@ -7,11 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store/audit"
 )
 
 // verifyWith is the configuration that verifies a database with a participant.
@@ -45,7 +45,7 @@ func TestVerifyRefusesAnotherHistory(t *testing.T) {
 			other := restored(c.cut, c.since)
 			url := serve(t, other, sandbox.ServerOptions{})
 			for _, repair := range []bool{false, true} {
-				_, err := RunVerify(t.Context(), verifyWith(database, url, repair), testLogger(t), func(d findings.Difference) { t.Errorf("compared: %v", d) })
+				_, err := RunVerify(t.Context(), verifyWith(database, url, repair), testLogger(t), func(d audit.Difference) { t.Errorf("compared: %v", d) })
 				requireProblem(t, err, "another history", fmt.Sprintf("the last offset at which they agree is %d", other.Offset(c.cut-1)), "`indexer reanchor`")
 				require.Equal(t, before, m.state())
 			}
@@ -69,7 +69,7 @@ func TestVerifyRepairsTheLastUpdate(t *testing.T) {
 			execute(t, database, fmt.Sprintf(statement, lastUpdate(l)))
 			cfg := verifyWith(database, url, true)
 			cfg.All = true
-			result, err := RunVerify(t.Context(), cfg, testLogger(t), func(findings.Difference) {})
+			result, err := RunVerify(t.Context(), cfg, testLogger(t), func(audit.Difference) {})
 			require.NoError(t, err)
 			require.Positive(t, result.Differences)
 			require.Zero(t, result.Remaining(true))
@@ -109,7 +109,7 @@ func TestVerifyWithoutWhatItNeeds(t *testing.T) {
 			}
 			execute(t, database, c.statements)
 			found := map[string]bool{}
-			result, err := RunVerify(t.Context(), verifyWith(database, url, false), testLogger(t), func(d findings.Difference) { found[d.Relation] = true })
+			result, err := RunVerify(t.Context(), verifyWith(database, url, false), testLogger(t), func(d audit.Difference) { found[d.Relation] = true })
 			if c.problem != "" {
 				requireProblem(t, err, c.problem)
 				require.False(t, result.Compared())
@@ -152,7 +152,7 @@ func TestVerifyAgainstASnapshotThatMayBeCut(t *testing.T) {
 		for _, repair := range []bool{true, false} {
 			cfg := verifyWith(database, cutting, repair)
 			cfg.All = all
-			_, err := RunVerify(t.Context(), cfg, testLogger(t), func(d findings.Difference) {
+			_, err := RunVerify(t.Context(), cfg, testLogger(t), func(d audit.Difference) {
 				require.Fail(t, "nothing differs", d.String())
 			})
 			requireProblem(t, err, "may have cut it", "http-list-max-elements-limit")
@@ -168,6 +168,6 @@ func TestALostScopeIsRecordedAgain(t *testing.T) {
 	database, _, url := deltasWorld.indexed(t)
 	execute(t, database, "DELETE FROM indexer.scopes")
 	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, url, defaultScope()), testLogger(t)))
-	_, err := RunVerify(t.Context(), verifyWith(database, url, false), testLogger(t), func(d findings.Difference) { t.Error(d) })
+	_, err := RunVerify(t.Context(), verifyWith(database, url, false), testLogger(t), func(d audit.Difference) { t.Error(d) })
 	require.NoError(t, err)
 }

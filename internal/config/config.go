@@ -25,7 +25,7 @@ import (
 	"ledgerindexer/internal/base/terminal"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
-	"ledgerindexer/verify"
+	"ledgerindexer/store/audit"
 )
 
 // Database selects the database.
@@ -524,8 +524,8 @@ func (v Verify) Validate() error {
 }
 
 // Selection returns which updates to read again.
-func (v Verify) Selection() verify.Selection {
-	return verify.Selection{All: v.All, From: (*ledger.Offset)(v.From), To: (*ledger.Offset)(v.To), Sample: v.Sample,
+func (v Verify) Selection() audit.Selection {
+	return audit.Selection{All: v.All, From: (*ledger.Offset)(v.From), To: (*ledger.Offset)(v.To), Sample: v.Sample,
 		Seed: v.Seed}
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
+	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
@@ -28,9 +28,9 @@ import (
 // found is called for each difference, relation by relation, in offset order as far as one relation goes; if it returns
 // an error, the comparison stops with it. Memory is in proportion to the page, however much is stored or different. A
 // writer at work is not disturbed and does not disturb: everything is read in one read-only snapshot.
-func (s *Stored) Compare(ctx context.Context, page ledger.Page, found func(findings.Difference) error) error {
+func (s *Stored) Compare(ctx context.Context, page ledger.Page, found func(Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		if other, err := s.ofOtherScope(ctx, tx, page); err != nil || other {
+		if other, err := s.otherScope(ctx, tx, page); err != nil || other != "" {
 			return err
 		}
 		page, err := s.withoutPruned(ctx, tx, page)
@@ -41,18 +41,39 @@ func (s *Stored) Compare(ctx context.Context, page ledger.Page, found func(findi
 	})
 }
 
-// ofOtherScope reports whether some of a page's range is stored in another scope than the page was read in.
-func (s *Stored) ofOtherScope(ctx context.Context, tx pgx.Tx, page ledger.Page) (bool, error) {
+// Deviation implements ingest.StoredUpdates.
+func (s *Stored) Deviation(ctx context.Context, page ledger.Page) (is ingest.Deviation, err error) {
+	var all Comparison
+	err = s.Compare(ctx, page, func(d Difference) error {
+		switch {
+		case d.Relation == "updates" && d.Kind == Missing:
+			is.UpdateLost = true
+		case d.Relation == "updates" && d.Column != "update_id" && !d.Lacking():
+			is.UpdateAltered = true
+		case d.Kind == Missing && d.Element:
+			is.ElementsLost++
+		}
+		return all.Add(d)
+	})
+	if is.Differences, is.Lacking = all.Differences, all.Lacking; is.Differences > 0 {
+		is.First = all.First[0].String()
+	}
+	return is, err
+}
+
+// otherScope returns the hash of another scope than page.Scope in which some of the page's range is stored; empty:
+// there is none, or the page has no scope.
+func (s *Stored) otherScope(ctx context.Context, tx pgx.Tx, page ledger.Page) (string, error) {
 	if page.Scope == "" {
-		return false, nil
+		return "", nil
 	}
 	other, err := s.db.Queries.CoverageOfOthers(ctx, tx, dbsqlc.CoverageOfOthersParams{
 		Stream: tables.StreamUpdates, Scope: page.Scope, FromExclusive: int64(page.From), ToInclusive: int64(page.To),
 	})
 	if err != nil {
-		return false, fmt.Errorf("read in which scope offsets after %d up to %d are stored: %w", page.From, page.To, err)
+		return "", fmt.Errorf("read in which scope offsets after %d up to %d are stored: %w", page.From, page.To, err)
 	}
-	return other != "", nil
+	return other, nil
 }
 
 // withoutPruned returns the part of a page that was not pruned since it was decided to read it.
@@ -67,8 +88,8 @@ func (s *Stored) withoutPruned(ctx context.Context, tx pgx.Tx, page ledger.Page)
 	return page, nil
 }
 
-func (s *Stored) compare(ctx context.Context, tx pgx.Tx, page ledger.Page,
-	found func(findings.Difference) error) error {
+// compare compares a page, without what was redacted of it.
+func (s *Stored) compare(ctx context.Context, tx pgx.Tx, page ledger.Page, found Found) error {
 	if err := writing.CheckPage(&page, page.From); err != nil {
 		return err
 	}
@@ -76,21 +97,40 @@ func (s *Stored) compare(ctx context.Context, tx pgx.Tx, page ledger.Page,
 	if err != nil {
 		return err
 	}
-	page = erased.Page(page)
+	facts := factsOf(erased.Page(page))
+	return s.compareFacts(ctx, tx, &facts, found)
+}
+
+// pageFacts are the rows that writing a page makes, and the names that these refer to.
+type pageFacts struct {
+	page  ledger.Page
+	rows  *rows.Facts
+	names *names.References
+}
+
+func factsOf(page ledger.Page) pageFacts {
 	wanted := names.NewReferences()
-	facts := rows.FactsOf(wanted, page.Updates)
-	dictionaries, err := s.resolve(ctx, tx, wanted)
+	return pageFacts{page, rows.FactsOf(wanted, page.Updates), wanted}
+}
+
+// compareFacts compares the rows of a page with those that are stored of its range.
+func (s *Stored) compareFacts(ctx context.Context, tx pgx.Tx, facts *pageFacts, found Found) error {
+	if s.comparing != nil {
+		s.comparing(facts.page)
+	}
+	page := facts.page
+	dictionaries, err := s.resolve(ctx, tx, facts.names)
 	if err != nil {
 		return err
 	}
-	if err := dictionaries.check(ctx, tx, wanted, page.From, page.To, found); err != nil {
+	if err := dictionaries.check(ctx, tx, facts.names, page.From, page.To, found); err != nil {
 		return err
 	}
 	columns, err := s.factColumns(ctx, tx)
 	if err != nil {
 		return err
 	}
-	for _, rows := range facts.Tables() {
+	for _, rows := range facts.rows.Tables() {
 		table, err := record(tx, tables.Facts, rows, columns[rows.Name])
 		if err != nil {
 			return err

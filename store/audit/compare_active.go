@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/bounds"
@@ -33,14 +32,14 @@ import (
 // error of found ends the comparison and is returned. Memory is in proportion to the entries.
 func (s *Stored) CompareActive(
 	ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, seen func(key string),
-	found func(findings.Difference) error,
+	found func(Difference) error,
 ) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareActive(ctx, tx, at, entries, seen, found) })
 }
 
 func (s *Stored) compareActive(
 	ctx context.Context, tx pgx.Tx, at ledger.Offset, entries []ledger.ContractEntry,
-	seen func(key string), found func(findings.Difference) error,
+	seen func(key string), found func(Difference) error,
 ) error {
 	extent, err := s.extentAt(ctx, tx, at)
 	if err != nil {
@@ -98,7 +97,7 @@ type entryComparison struct {
 	dictionaries *dictionaries
 	columns      map[string][]column
 	seen         func(key string)
-	found        func(findings.Difference) error
+	found        func(Difference) error
 }
 
 // placed returns the entries with the places at which resyncs took them in.
@@ -236,18 +235,18 @@ func (c *entryComparison) isElsewhere(p rowPlace) bool {
 
 // withoutViewsOfDamaged returns found without what differs only because of another difference: who is recorded to see
 // an interface view follows from the stakeholders of the stored creation, which are compared before.
-func (c *entryComparison) withoutViewsOfDamaged() func(findings.Difference) error {
+func (c *entryComparison) withoutViewsOfDamaged() func(Difference) error {
 	type place struct {
 		offset ledger.Offset
 		nodeID int32
 	}
 	damaged := map[place]bool{}
-	return func(d findings.Difference) error {
+	return func(d Difference) error {
 		if d.NodeID != nil {
 			at := place{d.Offset, *d.NodeID}
 			switch d.Relation {
 			case "created":
-				damaged[at] = damaged[at] || d.Kind != findings.Altered || d.Column == "stakeholders_ref"
+				damaged[at] = damaged[at] || d.Kind != Altered || d.Column == "stakeholders_ref"
 			case "interface_views":
 				if d.Column == "seen_by_ref" && damaged[at] {
 					return nil
@@ -278,7 +277,7 @@ func (c *entryComparison) compareActive(ctx context.Context, wanted []rows.Activ
 		key := active.Key{ContractID: w.ContractID, SynchronizerRef: *w.SynchronizerRef}
 		list := stored[key]
 		if len(list) == 0 {
-			d := c.dictionaries.activeDifference(findings.Missing, "active_contracts", key, w.ActivatedOffset)
+			d := c.dictionaries.activeDifference(Missing, "active_contracts", key, w.ActivatedOffset)
 			if err := c.found(d); err != nil {
 				return err
 			}
@@ -289,7 +288,7 @@ func (c *entryComparison) compareActive(ctx context.Context, wanted []rows.Activ
 			return err
 		}
 		for _, another := range list[1:] {
-			d := c.dictionaries.activeDifference(findings.Extra, relationOfActive(another.Closed), key, another.ActivatedOffset)
+			d := c.dictionaries.activeDifference(Extra, relationOfActive(another.Closed), key, another.ActivatedOffset)
 			if err := c.found(d); err != nil {
 				return err
 			}
@@ -313,7 +312,7 @@ func (c *entryComparison) compareStored(w *rows.ActiveContract, stored dbsqlc.Ac
 			continue
 		}
 		key := active.Key{ContractID: stored.ContractID, SynchronizerRef: stored.SynchronizerRef}
-		d := c.dictionaries.activeDifference(findings.Altered, relationOfActive(stored.Closed), key, stored.ActivatedOffset)
+		d := c.dictionaries.activeDifference(Altered, relationOfActive(stored.Closed), key, stored.ActivatedOffset)
 		wanted, is := number(column.wanted), number(column.stored)
 		d.Column, d.Wanted, d.Stored = column.name, c.dictionaries.name(column.name, &wanted),
 			c.dictionaries.name(column.name, &is)
@@ -332,10 +331,10 @@ func relationOfActive(closed bool) string {
 }
 
 // activeDifference names a row of active_contracts or lifetimes.
-func (d *dictionaries) activeDifference(kind findings.Disagreement, relation string, key active.Key,
-	activated int64) findings.Difference {
+func (d *dictionaries) activeDifference(kind Disagreement, relation string, key active.Key,
+	activated int64) Difference {
 	ref := number(key.SynchronizerRef)
-	return findings.Difference{
+	return Difference{
 		Kind: kind, Relation: relation, Offset: ledger.Offset(activated),
 		Row: "contract_id " + key.ContractID + ", synchronizer_id " + *d.name("synchronizer_ref", &ref),
 	}
@@ -353,12 +352,12 @@ WHERE l.deactivated_offset > $1 AND l.activated_offset <= $1`
 // with its key, and the difference that it is where no entry of the participant's snapshot has it. An error of each
 // ends it and is returned. It reads one snapshot of the database row by row, whatever the size.
 func (s *Stored) ActiveAt(ctx context.Context, at ledger.Offset,
-	each func(key string, extra findings.Difference) error) error {
+	each func(key string, extra Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.activeAt(ctx, tx, at, each) })
 }
 
 func (s *Stored) activeAt(ctx context.Context, tx pgx.Tx, at ledger.Offset,
-	each func(key string, extra findings.Difference) error) error {
+	each func(key string, extra Difference) error) error {
 	if _, err := s.extentAt(ctx, tx, at); err != nil {
 		return err
 	}
@@ -371,7 +370,7 @@ func (s *Stored) activeAt(ctx context.Context, tx pgx.Tx, at ledger.Offset,
 	var closed bool
 	err = pg.Each(ctx, tx, activeAtSQL, []any{int64(at)}, []any{&key.ContractID, &key.SynchronizerRef, &activated,
 		&closed}, func() error {
-		return each(key.String(), names.activeDifference(findings.Extra, relationOfActive(closed), key, activated))
+		return each(key.String(), names.activeDifference(Extra, relationOfActive(closed), key, activated))
 	})
 	if err != nil {
 		return fmt.Errorf("read what is active as of offset %d: %w", at, err)

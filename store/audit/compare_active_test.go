@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
@@ -62,12 +61,12 @@ type activity struct {
 
 // compareActive compares with the snapshot, after statements that are taken back. It returns the differences, those of
 // what no entry has among them.
-func (a *activity) compareActive(statements ...string) (list []findings.Difference) {
+func (a *activity) compareActive(statements ...string) (list []Difference) {
 	a.T.Helper()
 	tx := a.spoil(statements...)
 	seen, told := map[string]bool{}, map[string]bool{}
 	require.NoError(a.T, a.store.compareActive(a.T.Context(), tx, a.at, a.entries, func(key string) { seen[key] = true }, storetest.Collect(&list)))
-	require.NoError(a.T, a.store.activeAt(a.T.Context(), tx, a.at, func(key string, extra findings.Difference) error {
+	require.NoError(a.T, a.store.activeAt(a.T.Context(), tx, a.at, func(key string, extra Difference) error {
 		if !seen[key] {
 			list = append(list, extra)
 		}
@@ -158,9 +157,9 @@ func TestCompareActiveNamesWhatIsAltered(t *testing.T) {
 			table, place, _ := strings.Cut(ctid[0], " ")
 			list := a.compareActive(fmt.Sprintf("UPDATE %s x SET %s = %s WHERE ctid = '%s'", table, column, value, place))
 			require.NotEmpty(t, list, name)
-			require.True(t, slices.ContainsFunc(list, func(d findings.Difference) bool {
-				return d.Kind == findings.Altered && d.Relation == relation && d.Column == column && d.Offset > 0 ||
-					d.Kind == findings.Missing && slices.Contains(activeKeys[relation], column)
+			require.True(t, slices.ContainsFunc(list, func(d Difference) bool {
+				return d.Kind == Altered && d.Relation == relation && d.Column == column && d.Offset > 0 ||
+					d.Kind == Missing && slices.Contains(activeKeys[relation], column)
 			}), "%s: %s", name, list)
 			seen++
 		}
@@ -252,7 +251,7 @@ func TestCompareActiveNamesMissingAndExtra(t *testing.T) {
 	require.NotEmpty(t, a.compareActive("UPDATE indexer.templates SET package_name = 'other' WHERE template_ref = (SELECT min(template_ref) FROM indexer.active_contracts WHERE activated_offset <= "+at+")"))
 }
 
-func kindsOrNil(list []findings.Difference) []string {
+func kindsOrNil(list []Difference) []string {
 	if len(list) == 0 {
 		return nil
 	}

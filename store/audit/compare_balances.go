@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -16,7 +15,7 @@ import (
 // step is called with what is compared next, found for each difference; if found returns an error, the comparison stops
 // with it.
 func (s *Stored) CompareBalances(ctx context.Context, step func(what string),
-	found func(findings.Difference) error) error {
+	found func(Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		f, err := s.newFollowing(ctx, tx, tables.Totals, nil, new(dictionaries))
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
@@ -47,14 +46,14 @@ func (s *Stored) refuseReplaced(ctx context.Context, tx pgx.Tx, at ledger.Offset
 // for each difference. An error of found ends the comparison and is returned. Memory is in proportion to the entries.
 func (s *Stored) CompareCarried(
 	ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry,
-	seen func(key string), found func(findings.Difference) error,
+	seen func(key string), found func(Difference) error,
 ) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareCarried(ctx, tx, at, before, entries, seen, found) })
 }
 
 func (s *Stored) compareCarried(
 	ctx context.Context, tx pgx.Tx, at ledger.Offset, before int64, entries []ledger.ContractEntry,
-	seen func(key string), found func(findings.Difference) error,
+	seen func(key string), found func(Difference) error,
 ) error {
 	if err := s.refuseReplaced(ctx, tx, at); err != nil {
 		return fmt.Errorf("compare with the snapshot at offset %d: %w", at, err)
@@ -102,7 +101,7 @@ func (s *Stored) settle(ctx context.Context, tx pgx.Tx, p *carriedPage, rows *ro
 }
 
 func (s *Stored) compareCarriedPage(
-	ctx context.Context, tx pgx.Tx, page *carriedPage, seen func(string), found func(findings.Difference) error,
+	ctx context.Context, tx pgx.Tx, page *carriedPage, seen func(string), found func(Difference) error,
 ) error {
 	rows, wanted, err := page.rows()
 	if err != nil {
@@ -222,12 +221,12 @@ WHERE v.ledger_offset <= $1
 // of the snapshot has it. An error of each ends it and is returned. It reads one snapshot of the database row by row,
 // whatever the size.
 func (s *Stored) CarriedAt(ctx context.Context, at ledger.Offset,
-	each func(key string, extra findings.Difference) error) error {
+	each func(key string, extra Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.carriedAt(ctx, tx, at, each) })
 }
 
 func (s *Stored) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset,
-	each func(key string, extra findings.Difference) error) error {
+	each func(key string, extra Difference) error) error {
 	if err := s.refuseReplaced(ctx, tx, at); err != nil {
 		return fmt.Errorf("read the rows of the snapshot at offset %d: %w", at, err)
 	}
@@ -246,8 +245,8 @@ func (s *Stored) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset,
 
 // extra returns the difference of rows that no entry has. counter is that of an active entry's creation
 // event which an incomplete reassignment has too: it stays, as that.
-func (k carriedKey) extra(row string, counter *int64) findings.Difference {
-	d := findings.Difference{Kind: findings.Extra, Offset: ledger.Offset(k.offset), Row: row}
+func (k carriedKey) extra(row string, counter *int64) Difference {
+	d := Difference{Kind: Extra, Offset: ledger.Offset(k.offset), Row: row}
 	switch k.kind {
 	case carriedUnknown:
 		d.Relation = "unknown_elements"
@@ -263,7 +262,7 @@ func (k carriedKey) extra(row string, counter *int64) findings.Difference {
 	d.NodeID = &nodeID
 	d.Row = "node_id " + number(nodeID) + row
 	if counter != nil {
-		d.Kind, d.Column, d.Stored = findings.Altered, "reassignment_counter", textOfNumber(counter)
+		d.Kind, d.Column, d.Stored = Altered, "reassignment_counter", textOfNumber(counter)
 	}
 	return d
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
@@ -74,7 +73,7 @@ func grown(seed uint64) *sandbox.Ledger {
 }
 
 // differences compares after statements that are taken back.
-func (c *carried) differences(statements ...string) (list []findings.Difference) {
+func (c *carried) differences(statements ...string) (list []Difference) {
 	c.T.Helper()
 	tx := c.spoil(statements...)
 	seen, told := map[string]bool{}, map[string]bool{}
@@ -83,7 +82,7 @@ func (c *carried) differences(statements ...string) (list []findings.Difference)
 		require.NoError(c.T, c.store.compareCarried(c.T.Context(), tx, c.at, before, page, func(key string) { seen[key] = true }, storetest.Collect(&list)))
 		before += int64(len(page))
 	}
-	require.NoError(c.T, c.store.carriedAt(c.T.Context(), tx, c.at, func(key string, extra findings.Difference) error {
+	require.NoError(c.T, c.store.carriedAt(c.T.Context(), tx, c.at, func(key string, extra Difference) error {
 		if !seen[key] {
 			list = append(list, extra)
 		}
@@ -103,17 +102,17 @@ func (c *carried) repair() {
 	seen := map[string]bool{}
 	before := int64(0)
 	for _, page := range c.pages {
-		var list []findings.Difference
+		var list []Difference
 		require.NoError(c.T, c.store.CompareCarried(c.T.Context(), c.at, before, page, func(string) {}, storetest.Collect(&list)))
 		if len(list) > 0 {
 			require.NoError(c.T, c.repairer.RepairCarried(c.T.Context(), c.at, before, page))
 		}
 		require.NoError(c.T, c.store.CompareCarried(c.T.Context(), c.at, before, page, func(key string) { seen[key] = true },
-			func(d findings.Difference) error { return fmt.Errorf("after the repair: %s", d) }))
+			func(d Difference) error { return fmt.Errorf("after the repair: %s", d) }))
 		before += int64(len(page))
 	}
 	var extra []string
-	require.NoError(c.T, c.store.CarriedAt(c.T.Context(), c.at, func(key string, _ findings.Difference) error {
+	require.NoError(c.T, c.store.CarriedAt(c.T.Context(), c.at, func(key string, _ Difference) error {
 		if !seen[key] {
 			extra = append(extra, key)
 		}
@@ -194,8 +193,8 @@ func TestCarriedRowsAreComparedAndRepaired(t *testing.T) {
 			isKey := slices.Contains(factKey(relation), column)
 			for _, order := range []string{"IS NULL", "IS NOT NULL"} {
 				list := c.differences(alteration(relation, column, order))
-				require.True(t, slices.ContainsFunc(list, func(d findings.Difference) bool {
-					return d.Relation == relation && (d.Kind == findings.Altered && d.Column == column || isKey && d.Kind == findings.Missing)
+				require.True(t, slices.ContainsFunc(list, func(d Difference) bool {
+					return d.Relation == relation && (d.Kind == Altered && d.Column == column || isKey && d.Kind == Missing)
 				}), "%s.%s: %s", relation, column, list)
 			}
 			statements = append(statements, alteration(relation, column, "IS NULL"))

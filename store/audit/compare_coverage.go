@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/tables"
@@ -24,7 +23,7 @@ import (
 //
 // What contradicts itself is for CompareHeld. A ledger that ends before indexing began is a *ledger.Problem.
 func (s *Stored) CompareCoverage(ctx context.Context, end *ledger.Offset,
-	found func(findings.Difference) error) (holes []ledger.Range, err error) {
+	found func(Difference) error) (holes []ledger.Range, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		extent, err := s.extentBefore(ctx, tx, end)
 		if err != nil || !extent.Started {
@@ -51,7 +50,7 @@ func (s *Stored) extentBefore(ctx context.Context, tx pgx.Tx, end *ledger.Offset
 }
 
 func (s *Stored) compareCoverage(
-	ctx context.Context, tx pgx.Tx, extent bounds.Extent, end *ledger.Offset, found func(findings.Difference) error,
+	ctx context.Context, tx pgx.Tx, extent bounds.Extent, end *ledger.Offset, found func(Difference) error,
 ) (holes []ledger.Range, err error) {
 	upTo := extent.Watermark
 	if end != nil && *end < upTo {
@@ -69,7 +68,7 @@ func (s *Stored) compareCoverage(
 	holes = covered.Missing(ledger.Range{From: extent.HistoryFloor, To: upTo})
 	for _, hole := range holes {
 		row := fmt.Sprintf("from_exclusive %d, to_inclusive %d", hole.From, hole.To)
-		if err := found(derivedDifference(findings.Missing, "coverage", row)); err != nil {
+		if err := found(derivedDifference(Missing, "coverage", row)); err != nil {
 			return nil, err
 		}
 	}
@@ -77,12 +76,12 @@ func (s *Stored) compareCoverage(
 }
 
 // derivedDifference returns a difference of a row that belongs to no offset.
-func derivedDifference(kind findings.Disagreement, relation, row string) findings.Difference {
-	return findings.Difference{Kind: kind, Relation: relation, Row: row, Derived: true}
+func derivedDifference(kind Disagreement, relation, row string) Difference {
+	return Difference{Kind: kind, Relation: relation, Row: row, Derived: true}
 }
 
-func alteredColumn(relation, row, column string, stored, wanted *string) findings.Difference {
-	d := derivedDifference(findings.Altered, relation, row)
+func alteredColumn(relation, row, column string, stored, wanted *string) Difference {
+	d := derivedDifference(Altered, relation, row)
 	d.Column, d.Stored, d.Wanted = column, stored, wanted
 	return d
 }

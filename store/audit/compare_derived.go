@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/tables"
@@ -37,7 +36,7 @@ const derivedMemory = "256MB"
 // called with what is compared next. Everything is read in one read-only snapshot, with memory that does not grow with
 // what is stored: the server sorts every event once, on its disk where they are many.
 func (s *Stored) CompareDerived(ctx context.Context, step func(what string),
-	found func(findings.Difference) error) error {
+	found func(Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		h, err := s.basis(ctx, tx)
 		if err != nil || !h.Started {
@@ -87,13 +86,13 @@ type derivedComparison struct {
 	tx    pgx.Tx
 	basis *basis
 	names *dictionaries
-	found func(findings.Difference) error
+	found func(Difference) error
 }
 
 // rows reads rows (relation, offset, node id, row, wanted values, stored values) whose values are of the columns, and
 // reports how they differ. Values of one side only may be NULL for all: the row is missing, or one too many.
 func (c *derivedComparison) rows(ctx context.Context, sql string, columns map[string][]string, args ...any) error {
-	d := findings.Difference{Derived: true}
+	d := Difference{Derived: true}
 	var wanted, stored []*string
 	into := []any{&d.Relation, &d.Offset, &d.NodeID, &d.Row, &wanted, &stored}
 	return pg.Each(ctx, c.tx, sql, args, into, func() error {

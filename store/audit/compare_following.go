@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/internal/amulets"
@@ -25,7 +24,7 @@ const comparedAtOnce = 2_000
 // step is called with the offset up to which it has come, found for each difference; if found returns an error, the
 // comparison stops with it.
 func (s *Stored) CompareFollowing(ctx context.Context, step func(at ledger.Offset),
-	found func(findings.Difference) error) (c findings.Following, err error) {
+	found func(Difference) error) (c Following, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		c, err = s.compareFollowing(ctx, tx, step, found)
 		return err
@@ -34,7 +33,7 @@ func (s *Stored) CompareFollowing(ctx context.Context, step func(at ledger.Offse
 }
 
 func (s *Stored) compareFollowing(ctx context.Context, tx pgx.Tx, step func(at ledger.Offset),
-	found func(findings.Difference) error) (c findings.Following, err error) {
+	found func(Difference) error) (c Following, err error) {
 	extent, err := bounds.Read(ctx, s.db, tx)
 	if err != nil {
 		return c, err
@@ -63,7 +62,7 @@ func (s *Stored) compareFollowing(ctx context.Context, tx pgx.Tx, step func(at l
 		step(at)
 	}
 	for seq := after + 1; seq <= d.At.LastSeq; seq++ {
-		if err := found(findings.Difference{Kind: findings.Extra, Relation: "transactions", Seq: seq}); err != nil {
+		if err := found(Difference{Kind: Extra, Relation: "transactions", Seq: seq}); err != nil {
 			return c, err
 		}
 	}
@@ -101,4 +100,11 @@ func (r *Repairer) DeriveAgain(ctx context.Context, step func(at ledger.Offset))
 			return nil
 		}
 	}
+}
+
+// Following is what was compared of the records that follow from the updates of a network.
+type Following struct {
+	Records  int64 // that were derived again, and compared
+	Kept     int64 // that follow from updates that were pruned, and so were not compared
+	Outdated bool  // they follow by other rules, and will be derived again: nothing was compared
 }

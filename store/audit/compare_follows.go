@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/tables"
@@ -34,7 +33,7 @@ func (s *Stored) newFollowing(ctx context.Context, tx pgx.Tx, family tables.Fami
 func what(group []tables.Table) string { return strings.Join(tables.Names(group), ", ") }
 
 // compare compares tables that follow from the same. Rows are in pairs by what they are named by.
-func (f *following) compare(ctx context.Context, group []tables.Table, found func(findings.Difference) error) error {
+func (f *following) compare(ctx context.Context, group []tables.Table, found func(Difference) error) error {
 	differing := make([]string, len(group))
 	for i := range group {
 		differing[i] = f.differingSQL(i, &group[i])
@@ -114,8 +113,8 @@ func (c column) shown(row string) string {
 }
 
 // report reports how two rows differ; the one that is nil is not there.
-func (f *following) report(table *tables.Table, wanted, stored []*string, found func(findings.Difference) error) error {
-	d, row := findings.Difference{Relation: table.Name, Derived: true}, stored
+func (f *following) report(table *tables.Table, wanted, stored []*string, found func(Difference) error) error {
+	d, row := Difference{Relation: table.Name, Derived: true}, stored
 	if stored == nil {
 		row = wanted
 	}
@@ -124,7 +123,7 @@ func (f *following) report(table *tables.Table, wanted, stored []*string, found 
 }
 
 // name names the row that differs. PostgreSQL wrote the numbers, so they can be read.
-func (f *following) name(d *findings.Difference, table *tables.Table, row []*string) {
+func (f *following) name(d *Difference, table *tables.Table, row []*string) {
 	value := func(column string) *string { return row[columnNamed(f.columns[table.Name], column)] }
 	if table.Place != "" {
 		place, _ := strconv.ParseInt(*value(table.Place), 10, 64)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/tables"
 )
@@ -18,7 +17,7 @@ import (
 //
 // Everything else is compared by these rows, and would be repaired by them. Which of two that contradict one another is
 // wrong, nothing says but a backup.
-func (s *Stored) CompareHeld(ctx context.Context, found func(findings.Difference) error) error {
+func (s *Stored) CompareHeld(ctx context.Context, found func(Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		list, err := s.db.Queries.HeldContradictions(ctx, tx)
 		if err != nil {
@@ -34,7 +33,7 @@ func (s *Stored) CompareHeld(ctx context.Context, found func(findings.Difference
 }
 
 // compareScopes compares each scope that something was read in with its hash.
-func (s *Stored) compareScopes(ctx context.Context, tx pgx.Tx, found func(findings.Difference) error) error {
+func (s *Stored) compareScopes(ctx context.Context, tx pgx.Tx, found func(Difference) error) error {
 	scopes, err := s.db.Queries.ScopesCovered(ctx, tx, tables.StreamUpdates)
 	if err != nil {
 		return fmt.Errorf("read the scopes: %w", err)
@@ -57,8 +56,8 @@ func (s *Stored) compareScopes(ctx context.Context, tx pgx.Tx, found func(findin
 	return nil
 }
 
-func contradictory(relation, row, says string) findings.Difference {
-	d := derivedDifference(findings.Contradictory, relation, row)
+func contradictory(relation, row, says string) Difference {
+	d := derivedDifference(Contradictory, relation, row)
 	d.Says = says
 	return d
 }

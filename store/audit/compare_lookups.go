@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
@@ -49,12 +48,12 @@ WHERE l.contract_id = $1 AND v.wanted IS DISTINCT FROM v.stored`
 
 // CompareLookup compares what is stored of a looked-up contract with what the participant returns.
 func (s *Stored) CompareLookup(ctx context.Context, contract ledger.Contract,
-	found func(findings.Difference) error) error {
+	found func(Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareLookup(ctx, tx, contract, found) })
 }
 
 func (s *Stored) compareLookup(ctx context.Context, tx pgx.Tx, contract ledger.Contract,
-	found func(findings.Difference) error) error {
+	found func(Difference) error) error {
 	erased, err := redacted.Read(ctx, s.db.Queries, tx)
 	if err != nil {
 		return err
@@ -70,7 +69,7 @@ func (s *Stored) compareLookup(ctx context.Context, tx pgx.Tx, contract ledger.C
 		contract.ContractID, contract.TemplateID, contract.PackageName, row.CreatedAt, row.Payload,
 		row.ContractKey, row.ContractKeyHash, row.Signatories, row.Observers, row.WitnessParties, row.Exact,
 	}
-	d := findings.Difference{Kind: findings.Altered, Row: "contract_id " + contract.ContractID}
+	d := Difference{Kind: Altered, Row: "contract_id " + contract.ContractID}
 	var typeName string
 	err = pg.Each(ctx, tx, lookupColumns, arguments, []any{&d.Relation, &d.Column, &typeName, &d.Wanted, &d.Stored},
 		func() error {

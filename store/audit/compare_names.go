@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
@@ -107,7 +106,7 @@ const storedView = "SELECT EXISTS (SELECT FROM shown_interfaces($1, $2) i WHERE 
 // is not known is a difference only if such views are stored: else the participant renders them since. Templates that
 // are missing differ in the rows that refer to them.
 func (d *dictionaries) check(ctx context.Context, tx pgx.Tx, wanted *names.References, from, to ledger.Offset,
-	found func(findings.Difference) error) error {
+	found func(Difference) error) error {
 	for _, view := range wanted.Views {
 		ref, known := d.Templates[wanted.Templates.Keys[view.Template]]
 		if !known {
@@ -117,12 +116,12 @@ func (d *dictionaries) check(ctx context.Context, tx pgx.Tx, wanted *names.Refer
 			continue
 		}
 		row := "template_ref " + number(ref) + ", interface_id " + view.InterfaceID
-		d, stored := findings.Difference{Kind: findings.Missing, Relation: "template_interfaces", Row: row}, false
+		d, stored := Difference{Kind: Missing, Relation: "template_interfaces", Row: row}, false
 		if err := tx.QueryRow(ctx, storedView, int64(from), int64(to), ref, view.InterfaceID).Scan(&stored); err != nil {
 			return fmt.Errorf("look for the views that are stored: %w", err)
 		}
 		if !stored {
-			d.Rendering = &findings.Rendering{}
+			d.Rendering = &Rendering{}
 		}
 		if err := found(d); err != nil {
 			return err
@@ -149,19 +148,19 @@ func (d *dictionaries) name(column string, value *string) *string {
 
 // reportRows reports how the stored row of a table differs from the wanted one; the one that is nil is not there. of
 // names the row.
-func (d *dictionaries) reportRows(of findings.Difference, columns []string, wanted, stored []*string,
-	found func(findings.Difference) error) error {
+func (d *dictionaries) reportRows(of Difference, columns []string, wanted, stored []*string,
+	found func(Difference) error) error {
 	switch {
 	case stored == nil:
-		of.Kind = findings.Missing
+		of.Kind = Missing
 		return found(of)
 	case wanted == nil:
-		of.Kind = findings.Extra
+		of.Kind = Extra
 		return found(of)
 	}
-	of.Kind = findings.Altered
+	of.Kind = Altered
 	for i, column := range columns {
-		if findings.Quoted(wanted[i]) == findings.Quoted(stored[i]) {
+		if Quoted(wanted[i]) == Quoted(stored[i]) {
 			continue
 		}
 		of.Column, of.Wanted, of.Stored = column, d.name(column, wanted[i]), d.name(column, stored[i])

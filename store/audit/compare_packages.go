@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/writing"
 )
@@ -14,7 +13,7 @@ import (
 // ComparePackage compares what is stored of the types of a package with what its content says, and calls found for each
 // table that differs. Everything is read in one read-only snapshot. A package that lacked another one which is stored
 // now is not compared: the daemon has yet to write again what it says.
-func (s *Stored) ComparePackage(ctx context.Context, p *ledger.Package, found func(findings.Difference) error) error {
+func (s *Stored) ComparePackage(ctx context.Context, p *ledger.Package, found func(Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		unfinished, err := s.db.Queries.PackageIsCompletable(ctx, tx, p.ID)
 		if err != nil || unfinished {
@@ -47,7 +46,7 @@ func (s *Stored) ComparePackage(ctx context.Context, p *ledger.Package, found fu
 }
 
 // compareUnordered reports a table whose rows of a package are not those that are wanted.
-func compareUnordered[T any](relation, id string, wanted, stored []T, found func(findings.Difference) error) error {
+func compareUnordered[T any](relation, id string, wanted, stored []T, found func(Difference) error) error {
 	count := map[string]int{}
 	for _, r := range wanted {
 		count[fmt.Sprintf("%#v", r)]++
@@ -63,15 +62,15 @@ func compareUnordered[T any](relation, id string, wanted, stored []T, found func
 		missing += max(n, 0)
 	}
 	if missing > 0 {
-		return found(derivedDifference(findings.Missing, relation, fmt.Sprintf("package_id %s, %d rows", id, missing)))
+		return found(derivedDifference(Missing, relation, fmt.Sprintf("package_id %s, %d rows", id, missing)))
 	}
 	if extra > 0 {
-		return found(derivedDifference(findings.Extra, relation, fmt.Sprintf("package_id %s, %d rows", id, extra)))
+		return found(derivedDifference(Extra, relation, fmt.Sprintf("package_id %s, %d rows", id, extra)))
 	}
 	return nil
 }
 
 // DifferentPackage calls found: the content of a package does not have the hash that is its id.
-func (s *Stored) DifferentPackage(id, wanted, stored string, found func(findings.Difference) error) error {
+func (s *Stored) DifferentPackage(id, wanted, stored string, found func(Difference) error) error {
 	return found(alteredColumn("package_contents", "package_id "+id, "content", &stored, &wanted))
 }

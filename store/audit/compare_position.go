@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/pg"
@@ -34,7 +33,7 @@ func (s *Stored) TransactionsStanding(ctx context.Context) (at ledger.Transactio
 // step is called with what is compared next, found for each difference; if found returns an error, the comparison stops
 // with it.
 func (s *Stored) ComparePosition(ctx context.Context, step func(what string),
-	found func(findings.Difference) error) error {
+	found func(Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		at, err := bounds.TransactionsPosition(ctx, s.db, tx)
 		if err != nil {
@@ -42,7 +41,7 @@ func (s *Stored) ComparePosition(ctx context.Context, step func(what string),
 		}
 		for _, check := range recordChecks() {
 			step("the transaction history with itself: " + check.relation)
-			err := check.compare(ctx, tx, at, func(d findings.Difference) error {
+			err := check.compare(ctx, tx, at, func(d Difference) error {
 				d.Derived = true
 				return found(d)
 			})
@@ -58,7 +57,7 @@ func (s *Stored) ComparePosition(ctx context.Context, step func(what string),
 // the seqs.
 type recordCheck struct {
 	relation string
-	kind     findings.Disagreement
+	kind     Disagreement
 	sql      string
 }
 
@@ -67,25 +66,25 @@ const stray = "s.seq < 1 OR s.seq > $1"
 
 func recordChecks() []recordCheck {
 	checks := []recordCheck{
-		{"transactions", findings.Missing, `SELECT p.seq + 1 AS seq
+		{"transactions", Missing, `SELECT p.seq + 1 AS seq
 FROM (SELECT 0::bigint AS seq UNION ALL SELECT t.seq FROM transactions t WHERE t.seq > 0 AND t.seq < $1) p
 WHERE p.seq < $1 AND NOT EXISTS (SELECT FROM transactions t WHERE t.seq = p.seq + 1)`},
 	}
 	for _, table := range tables.In(tables.Records) {
-		checks = append(checks, recordCheck{table.Name, findings.Extra, `SELECT s.seq FROM ` + table.Name + ` s WHERE ` +
+		checks = append(checks, recordCheck{table.Name, Extra, `SELECT s.seq FROM ` + table.Name + ` s WHERE ` +
 			table.Rows(stray)})
 		if table.Kind != "" {
 			is := `t.seq > 0 AND t.seq <= $1 AND t.kind `
 			checks = append(checks,
-				recordCheck{table.Name, findings.Missing, `SELECT t.seq FROM transactions t
+				recordCheck{table.Name, Missing, `SELECT t.seq FROM transactions t
 WHERE ` + is + `= '` + string(table.Kind) + `' AND NOT EXISTS (SELECT FROM ` + table.Name + ` x WHERE x.seq = t.seq)`},
-				recordCheck{table.Name, findings.Extra, `SELECT t.seq FROM transactions t JOIN ` + table.Name + ` x ON x.seq = t.seq
+				recordCheck{table.Name, Extra, `SELECT t.seq FROM transactions t JOIN ` + table.Name + ` x ON x.seq = t.seq
 WHERE ` + is + `<> '` + string(table.Kind) + `'`})
 		}
 		if table.Count == "" {
 			continue
 		}
-		for kind, sign := range map[findings.Disagreement]string{findings.Missing: "<", findings.Extra: ">"} {
+		for kind, sign := range map[Disagreement]string{Missing: "<", Extra: ">"} {
 			checks = append(checks, recordCheck{table.Name, kind, `SELECT coalesce(t.seq, x.seq) AS seq
 FROM (SELECT * FROM transfers WHERE seq > 0 AND seq <= $1) t
 FULL JOIN (SELECT i.seq, count(*) AS rows FROM ` + table.Name +
@@ -98,9 +97,9 @@ WHERE coalesce(x.rows, 0) ` + sign + ` coalesce(t.` + table.Count + `, 0)
 }
 
 func (c *recordCheck) compare(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition,
-	found func(findings.Difference) error) error {
+	found func(Difference) error) error {
 	var seq int64
 	return pg.Each(ctx, tx, c.sql+" ORDER BY 1", []any{at.LastSeq}, []any{&seq}, func() error {
-		return found(findings.Difference{Kind: c.kind, Relation: c.relation, Seq: seq})
+		return found(Difference{Kind: c.kind, Relation: c.relation, Seq: seq})
 	})
 }

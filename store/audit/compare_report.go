@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 )
 
@@ -17,14 +16,14 @@ type tableComparison struct {
 	key   []int // which of the columns identify rows
 	pair  []int // which of these put rows in pairs
 	names *dictionaries
-	found func(findings.Difference) error
+	found func(Difference) error
 
 	// Lists of parties are compared as sets, and of a creation's stored witnesses those that are stakeholders.
 	stakeholders bool
 }
 
 func newTableComparison(table recordedTable, names *dictionaries,
-	found func(findings.Difference) error) *tableComparison {
+	found func(Difference) error) *tableComparison {
 	c := &tableComparison{table: table, names: names, found: found}
 	for _, name := range table.Key {
 		c.key = append(c.key, columnNamed(table.columns, name))
@@ -56,12 +55,12 @@ func (c *tableComparison) report(p *rowPair) error {
 		}
 	}
 	for _, row := range p.ledger[both:] {
-		if err := c.found(c.difference(findings.Missing, row)); err != nil {
+		if err := c.found(c.difference(Missing, row)); err != nil {
 			return err
 		}
 	}
 	for _, row := range p.stored[both:] {
-		if err := c.found(c.difference(findings.Extra, row)); err != nil {
+		if err := c.found(c.difference(Extra, row)); err != nil {
 			return err
 		}
 	}
@@ -70,7 +69,7 @@ func (c *tableComparison) report(p *rowPair) error {
 
 // reportAltered reports the columns of a row whose values are not alike.
 func (c *tableComparison) reportAltered(wanted, stored []*string) error {
-	of := c.difference(findings.Altered, stored)
+	of := c.difference(Altered, stored)
 	var names []string
 	var left, right []*string
 	for i, column := range c.table.columns {
@@ -85,8 +84,8 @@ func (c *tableComparison) reportAltered(wanted, stored []*string) error {
 }
 
 // difference names a row. PostgreSQL wrote the numbers, so they can be read.
-func (c *tableComparison) difference(kind findings.Disagreement, row []*string) findings.Difference {
-	d := findings.Difference{Kind: kind, Relation: c.table.Name, Element: c.table.Element}
+func (c *tableComparison) difference(kind Disagreement, row []*string) Difference {
+	d := Difference{Kind: kind, Relation: c.table.Name, Element: c.table.Element}
 	if i := columnNamed(c.table.columns, "node_id"); i >= 0 && row[i] != nil {
 		n, _ := strconv.ParseInt(*row[i], 10, 32)
 		nodeID := int32(n)
@@ -116,7 +115,7 @@ func (c *tableComparison) difference(kind findings.Disagreement, row []*string) 
 // renderedColumns are what a participant computes of an interface view when it is asked, by the package that it prefers
 // then: no facts. Of a view all other columns are, and its value where the same package computed it.
 var renderedColumns = []string{
-	"view_value", "status_code", "status_message", "status_details", findings.PackageColumn, "interface_id", "ordinal",
+	"view_value", "status_code", "status_message", "status_details", PackageColumn, "interface_id", "ordinal",
 	"extra", exactColumn,
 }
 
@@ -144,9 +143,9 @@ func (c *tableComparison) reportViews(fromLedger, inDatabase [][]*string) error 
 		var err error
 		switch {
 		case i >= len(stored):
-			err = c.found(c.rendering(findings.Missing, wanted[i], nil))
+			err = c.found(c.rendering(Missing, wanted[i], nil))
 		case i >= len(wanted):
-			err = c.found(c.rendering(findings.Extra, nil, stored[i]))
+			err = c.found(c.rendering(Extra, nil, stored[i]))
 		default:
 			err = c.reportView(wanted[i], stored[i], moved)
 		}
@@ -159,7 +158,7 @@ func (c *tableComparison) reportViews(fromLedger, inDatabase [][]*string) error 
 
 func (c *tableComparison) reportView(wanted, stored []*string, moved bool) error {
 	facts := slices.Clone(wanted)
-	var rendered *findings.Difference
+	var rendered *Difference
 	byTheSame := c.bySamePackage(wanted, stored)
 	for _, name := range renderedColumns {
 		i := columnNamed(c.table.columns, name)
@@ -168,7 +167,7 @@ func (c *tableComparison) reportView(wanted, stored []*string, moved bool) error
 		}
 		facts[i] = stored[i]
 		if rendered == nil && !alike(c.table.columns[i], wanted[i], stored[i]) && !(moved && name == "ordinal") {
-			d := c.rendering(findings.Altered, wanted, stored)
+			d := c.rendering(Altered, wanted, stored)
 			d.Column, d.Wanted, d.Stored = name, wanted[i], stored[i]
 			rendered = &d
 		}
@@ -182,7 +181,7 @@ func (c *tableComparison) reportView(wanted, stored []*string, moved bool) error
 // bySamePackage reports whether the same package computed a view on both sides, without a failure: its value follows
 // from the contract then.
 func (c *tableComparison) bySamePackage(wanted, stored []*string) bool {
-	for _, name := range []string{findings.PackageColumn, "status_code"} {
+	for _, name := range []string{PackageColumn, "status_code"} {
 		i := columnNamed(c.table.columns, name)
 		if i < 0 || wanted[i] == nil || stored[i] == nil || *wanted[i] != *stored[i] {
 			return false
@@ -192,14 +191,14 @@ func (c *tableComparison) bySamePackage(wanted, stored []*string) bool {
 }
 
 // rendering names a view that is rendered otherwise; one of the rows may be nil.
-func (c *tableComparison) rendering(kind findings.Disagreement, wanted, stored []*string) findings.Difference {
+func (c *tableComparison) rendering(kind Disagreement, wanted, stored []*string) Difference {
 	row := stored
 	if row == nil {
 		row = wanted
 	}
 	d := c.difference(kind, row)
-	d.Rendering = &findings.Rendering{}
-	if i := columnNamed(c.table.columns, findings.PackageColumn); i >= 0 {
+	d.Rendering = &Rendering{}
+	if i := columnNamed(c.table.columns, PackageColumn); i >= 0 {
 		if wanted != nil {
 			d.Rendering.Ledger = wanted[i]
 		}

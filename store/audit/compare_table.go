@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -196,7 +195,7 @@ func (c *tableComparison) pairs(ctx context.Context, tx pgx.Tx, sql string, argu
 func (c *tableComparison) keyOf(values []*string) string {
 	var key strings.Builder
 	for _, i := range c.pair {
-		key.WriteString(findings.Quoted(values[i]))
+		key.WriteString(Quoted(values[i]))
 		key.WriteByte(',')
 	}
 	return key.String()

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
@@ -66,9 +65,9 @@ func newCompared(t *testing.T) *compared {
 }
 
 // spoilt runs statements, compares, and takes the statements back.
-func (c *compared) spoilt(statements ...string) []findings.Difference {
+func (c *compared) spoilt(statements ...string) []Difference {
 	c.T.Helper()
-	var list []findings.Difference
+	var list []Difference
 	tx := c.spoil(statements...)
 	require.NoError(c.T, c.store.compare(c.T.Context(), tx, c.page, storetest.Collect(&list)))
 	require.NoError(c.T, tx.Rollback(c.T.Context()))
@@ -123,7 +122,7 @@ func TestCompareNamesWhatIsAltered(t *testing.T) {
 			table, place, _ := strings.Cut(places[random.IntN(len(places))], " ")
 			list := c.spoilt(fmt.Sprintf("UPDATE %s SET %s = %s WHERE ctid = '%s'", table, column, value, place))
 			require.Len(t, list, 1, "%s.%s: %s", relation, column, list)
-			require.Equal(t, findings.Altered, list[0].Kind)
+			require.Equal(t, Altered, list[0].Kind)
 			require.Equal(t, relation, list[0].Relation)
 			require.Equal(t, column, list[0].Column)
 			require.NotEqual(t, list[0].Wanted, list[0].Stored)
@@ -161,7 +160,7 @@ func TestCompareNamesMissingAndExtraRows(t *testing.T) {
 			moved := fmt.Sprintf("UPDATE %s SET ledger_offset = %d WHERE %s", table, free, one)
 			list := c.spoilt(moved)
 			require.Equal(t, []string{"extra " + relation, "missing " + relation}, kinds(list))
-			at := slices.IndexFunc(list, func(d findings.Difference) bool { return d.Kind == findings.Extra })
+			at := slices.IndexFunc(list, func(d Difference) bool { return d.Kind == Extra })
 			require.Equal(t, free, list[at].Offset)
 
 			added := []string{
@@ -186,7 +185,7 @@ func TestCompareNamesMissingAndExtraRows(t *testing.T) {
 	// What belongs to a checkpoint or a snapshot is not compared, although it may stand at an update's offset.
 }
 
-func kinds(list []findings.Difference) []string {
+func kinds(list []Difference) []string {
 	texts := []string{}
 	for _, d := range list {
 		texts = append(texts, fmt.Sprintf("%s %s", d.Kind, d.Relation))
@@ -258,7 +257,7 @@ func TestCompareDictionaries(t *testing.T) {
 	pages[0].Updates[0].Created[1].RepresentativePackageID = storetest.Ptr("pkg-3")
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, pages))
 	c := &compared{testDB: d, store: l.store, page: pages[0]}
-	texts := func(list []findings.Difference) (texts []string) {
+	texts := func(list []Difference) (texts []string) {
 		for _, d := range list {
 			texts = append(texts, d.String())
 		}
@@ -311,9 +310,9 @@ func TestCompareInPieces(t *testing.T) {
 	missing, extra := map[int32]bool{}, map[string]bool{}
 	for _, d := range list {
 		switch d.Kind {
-		case findings.Missing:
+		case Missing:
 			missing[*d.NodeID] = true
-		case findings.Extra:
+		case Extra:
 			extra[fmt.Sprint(d.Offset, " ", *d.NodeID)] = true
 		}
 	}
@@ -349,8 +348,8 @@ func TestCompareReadsOneSnapshot(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	pages := storetest.EveryKind(0)
-	var list []findings.Difference
-	err := l.store.Compare(t.Context(), pages[0], func(d findings.Difference) error {
+	var list []Difference
+	err := l.store.Compare(t.Context(), pages[0], func(d Difference) error {
 		if len(list) == 0 {
 			require.NoError(t, l.Append(t.Context(), storetest.Scope, pages))
 		}
@@ -359,7 +358,7 @@ func TestCompareReadsOneSnapshot(t *testing.T) {
 	require.NoError(t, err)
 	relations := map[string]bool{}
 	for _, d := range list {
-		require.Equal(t, findings.Missing, d.Kind)
+		require.Equal(t, Missing, d.Kind)
 		relations[d.Relation] = true
 	}
 	require.Len(t, relations, len(storetest.FactTables))
@@ -376,20 +375,20 @@ func TestCompareEnds(t *testing.T) {
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(0)))
 	enough := fmt.Errorf("enough")
 	told := 0
-	err := l.store.Compare(t.Context(), ledger.Page{To: 4}, func(findings.Difference) error { told++; return enough })
+	err := l.store.Compare(t.Context(), ledger.Page{To: 4}, func(Difference) error { told++; return enough })
 	require.ErrorIs(t, err, enough)
 	require.Equal(t, 1, told)
-	var list []findings.Difference
+	var list []Difference
 	require.NoError(t, l.store.Compare(t.Context(), ledger.Page{From: 4, To: 4}, storetest.Collect(&list)))
 	require.NoError(t, l.store.Compare(t.Context(), ledger.Page{From: 4, To: 9}, storetest.Collect(&list)))
 	require.Empty(t, list)
 	require.ErrorContains(t, l.store.Compare(t.Context(), ledger.Page{From: 4, To: 9, Updates: storetest.EveryKind(0)[0].Updates}, storetest.Collect(&list)), "offset 1 after offset 4")
 	require.NoError(t, l.store.Compare(t.Context(), ledger.Page{To: 4}, storetest.Collect(&list)))
 	for _, difference := range list {
-		require.Equal(t, findings.Extra, difference.Kind)
+		require.Equal(t, Extra, difference.Kind)
 	}
 	for _, table := range storetest.FactTables {
-		rows := slices.DeleteFunc(slices.Clone(list), func(d findings.Difference) bool { return d.Relation != table })
+		rows := slices.DeleteFunc(slices.Clone(list), func(d Difference) bool { return d.Relation != table })
 		require.Equal(t, d.Row("SELECT count(*) FROM indexer."+table), fmt.Sprint(len(rows)), table)
 	}
 }

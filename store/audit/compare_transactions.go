@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/redacted"
@@ -21,12 +20,12 @@ import (
 // found is called for each difference, relation by relation; if it returns an error, the comparison stops with it.
 // Everything is read in one snapshot.
 func (s *Stored) CompareRecords(ctx context.Context, after int64, records []ledger.Transaction,
-	found func(findings.Difference) error) error {
+	found func(Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareRecords(ctx, tx, after, records, found) })
 }
 
 func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, records []ledger.Transaction,
-	found func(findings.Difference) error) error {
+	found func(Difference) error) error {
 	if len(records) == 0 {
 		return nil
 	}
@@ -59,8 +58,8 @@ func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, rec
 		delete(lacking, seq)
 	}
 	// A record that is missing as a whole is reported once.
-	report := func(d findings.Difference) error {
-		if d.Kind == findings.Missing && d.Relation != "transactions" && lacking[d.Seq] {
+	report := func(d Difference) error {
+		if d.Kind == Missing && d.Relation != "transactions" && lacking[d.Seq] {
 			return nil
 		}
 		return found(d)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
@@ -35,7 +34,7 @@ func TestCompareRecordsNamesWhatIsAltered(t *testing.T) {
 	brief.Long(t, "alters columns and rows one after the other, and compares each time")
 	h, records := storedPage(t)
 	s := h.l.store
-	compare := func(statement string) (list []findings.Difference) {
+	compare := func(statement string) (list []Difference) {
 		t.Helper()
 		tx, err := h.Conn.Begin(t.Context())
 		require.NoError(t, err)
@@ -64,7 +63,7 @@ func TestCompareRecordsNamesWhatIsAltered(t *testing.T) {
 		place, seq, _ := strings.Cut(places[random.IntN(len(places))], " ")
 		list := compare(fmt.Sprintf("UPDATE indexer.%s SET %s = %s WHERE ctid = '%s'", relation, column, fmt.Sprintf(types[field[2]], column), place))
 		require.Len(t, list, 1, "%s.%s: %s", relation, column, list)
-		require.Equal(t, findings.Altered, list[0].Kind)
+		require.Equal(t, Altered, list[0].Kind)
 		require.Equal(t, relation+"."+column, list[0].Relation+"."+list[0].Column)
 		require.Equal(t, seq, fmt.Sprint(list[0].Seq))
 		require.NotEqual(t, list[0].Wanted, list[0].Stored)
@@ -78,7 +77,7 @@ func TestCompareRecordsNamesMissingAndExtraRows(t *testing.T) {
 	brief.Once(t)
 	h, records := storedPage(t)
 	s := h.l.store
-	spoilt := func(statements ...string) (list []findings.Difference) {
+	spoilt := func(statements ...string) (list []Difference) {
 		t.Helper()
 		tx, err := h.Conn.Begin(t.Context())
 		require.NoError(t, err)
@@ -117,7 +116,7 @@ func TestPositionFollowsFromTheRecords(t *testing.T) {
 	h := newHistory(t)
 	equal := func() {
 		t.Helper()
-		var list []findings.Difference
+		var list []Difference
 		require.NoError(t, h.l.store.ComparePosition(t.Context(), func(string) {}, storetest.Collect(&list)))
 		require.Empty(t, list)
 		require.NoError(t, h.l.store.CompareBalances(t.Context(), func(string) {}, storetest.Collect(&list)))
@@ -164,7 +163,7 @@ func TestARepairClearsTheHistory(t *testing.T) {
 			h.append("a", "b", "c", "d")
 			h.moved(h.l.CompleteTransactions(t.Context(), h.at))
 			require.Equal(t, []string{"a", "b", "c", "d"}, h.Rows("SELECT event_id FROM ledger.transactions JOIN ledger.taps USING (seq, event_id) ORDER BY seq"))
-			var list []findings.Difference
+			var list []Difference
 			require.NoError(t, h.l.store.ComparePosition(t.Context(), func(string) {}, storetest.Collect(&list)))
 			require.NoError(t, h.l.store.CompareBalances(t.Context(), func(string) {}, storetest.Collect(&list)))
 			require.Empty(t, list)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/pg"
@@ -25,7 +24,7 @@ type UpdateRecord struct {
 	// Where the ledger's update lies outside of what is indexed, it is not compared: Beyond the watermark, or at or
 	// Below the history floor.
 	Beyond, Below bool
-	Differences   []findings.Difference
+	Differences   []Difference
 	Redacted      *RedactedBefore // nil: it was not redacted
 }
 
@@ -70,7 +69,7 @@ func (s *Stored) CompareUpdate(ctx context.Context, updateID string, shown *ledg
 			if shown != nil && shown.Offset == at {
 				page.Updates = []ledger.Update{*shown}
 			}
-			err := s.compare(ctx, tx, page, func(d findings.Difference) error {
+			err := s.compare(ctx, tx, page, func(d Difference) error {
 				r.Differences = append(r.Differences, d)
 				return nil
 			})

@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
@@ -101,10 +100,10 @@ func heldGround(t *testing.T, start string) *itself {
 // contradictions are told as text, with HASH for that of the scope.
 func (i *itself) contradictions() []string {
 	i.T.Helper()
-	var list []findings.Difference
+	var list []Difference
 	require.NoError(i.T, i.store.CompareHeld(i.T.Context(), storetest.Collect(&list)))
 	for n := range list {
-		require.Equal(i.T, findings.Contradictory, list[n].Kind)
+		require.Equal(i.T, Contradictory, list[n].Kind)
 		if list[n].Row == "scope "+storetest.Scope.Hash() {
 			list[n].Row = "scope HASH"
 		}

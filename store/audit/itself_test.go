@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
@@ -31,7 +30,7 @@ type itself struct {
 }
 
 // differences is everything that the database finds with itself.
-func (i *itself) differences(end *ledger.Offset) (list []findings.Difference) {
+func (i *itself) differences(end *ledger.Offset) (list []Difference) {
 	i.T.Helper()
 	require.NoError(i.T, i.store.CompareHeld(i.T.Context(), storetest.Collect(&list)))
 	if len(list) > 0 {
@@ -56,7 +55,7 @@ func (i *itself) repairer() *Repairer {
 }
 
 // repaired repairs, and shows what is left.
-func (i *itself) repaired(r *Repairer, end *ledger.Offset) []findings.Difference {
+func (i *itself) repaired(r *Repairer, end *ledger.Offset) []Difference {
 	i.T.Helper()
 	require.NoError(i.T, r.RepairCoverage(i.T.Context(), end))
 	require.NoError(i.T, r.RepairDerived(i.T.Context(), nil))
@@ -274,7 +273,7 @@ func TestWhatIsAlteredIsFoundAndRepaired(t *testing.T) {
 				}
 				list := i.differences(nil)
 				require.NotEmpty(t, list, statement)
-				require.True(t, slices.ContainsFunc(list, func(d findings.Difference) bool { return d.Relation == relation }), "%s: %s", statement, list)
+				require.True(t, slices.ContainsFunc(list, func(d Difference) bool { return d.Relation == relation }), "%s: %s", statement, list)
 				left := i.repaired(r, nil)
 				require.Empty(t, left, "%s: %s", statement, list)
 				if strings.Contains(statement, "lookups SET status") {

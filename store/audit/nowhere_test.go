@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
@@ -18,7 +17,7 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-func texts(list []findings.Difference) []string {
+func texts(list []Difference) []string {
 	texts := []string{}
 	for _, d := range list {
 		texts = append(texts, d.String())
@@ -75,7 +74,7 @@ func TestHoles(t *testing.T) {
 	i := smallGround(t, false)
 	i.Exec("DELETE FROM indexer.coverage")
 	i.Exec("INSERT INTO indexer.coverage SELECT 'updates', scope, n, n + 2 FROM indexer.scopes, unnest('{1,4}'::int[]) n")
-	var list []findings.Difference
+	var list []Difference
 	holes, err := i.store.CompareCoverage(t.Context(), nil, storetest.Collect(&list))
 	require.NoError(t, err)
 	require.Equal(t, []ledger.Range{{From: 0, To: 1}, {From: 3, To: 4}, {From: 6, To: 8}}, holes)
@@ -93,7 +92,7 @@ func TestRepairCoverageRefusals(t *testing.T) {
 	brief.Once(t)
 	i := smallGround(t, true)
 	end := ledger.Offset(99)
-	_, err := i.store.CompareCoverage(t.Context(), &end, func(findings.Difference) error { return nil })
+	_, err := i.store.CompareCoverage(t.Context(), &end, func(Difference) error { return nil })
 	storetest.RequireProblem(t, err, "ends at offset 99, before offset 100")
 	storetest.RequireProblem(t, i.repairer().RepairCoverage(t.Context(), &end), "ends at offset 99")
 }
@@ -120,7 +119,7 @@ func TestRowsThatBelongNowhere(t *testing.T) {
 			}
 			list := i.differences(nil)
 			require.Len(t, list, 1, "%s at %d", table, offset)
-			require.Equal(t, findings.Extra, list[0].Kind)
+			require.Equal(t, Extra, list[0].Kind)
 			require.Equal(t, table, list[0].Relation)
 			require.EqualValues(t, offset, list[0].Offset)
 			require.Empty(t, i.repaired(r, nil))
@@ -223,16 +222,16 @@ func TestItselfReadsOneSnapshot(t *testing.T) {
 	require.NoError(t, i.store.CompareDerived(t.Context(), func(string) {
 		require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(at)))
 		at += 4
-	}, func(d findings.Difference) error { return fmt.Errorf("%s", d) }))
+	}, func(d Difference) error { return fmt.Errorf("%s", d) }))
 	require.Greater(t, at, ledger.Offset(24))
 	enough := fmt.Errorf("enough")
 	i.Exec("TRUNCATE indexer.active_contracts")
-	require.ErrorIs(t, i.store.CompareDerived(t.Context(), nil, func(findings.Difference) error { return enough }), enough)
+	require.ErrorIs(t, i.store.CompareDerived(t.Context(), nil, func(Difference) error { return enough }), enough)
 	i.Exec("DELETE FROM indexer.coverage")
-	_, err := i.store.CompareCoverage(t.Context(), nil, func(findings.Difference) error { return enough })
+	_, err := i.store.CompareCoverage(t.Context(), nil, func(Difference) error { return enough })
 	require.ErrorIs(t, err, enough)
 	i.Exec("UPDATE indexer.floors SET state_floor = NULL")
-	require.ErrorIs(t, i.store.CompareHeld(t.Context(), func(findings.Difference) error { return enough }), enough)
+	require.ErrorIs(t, i.store.CompareHeld(t.Context(), func(Difference) error { return enough }), enough)
 }
 
 // Each column of what is compared is compared or is known not to be, so that a new one can't be forgotten.

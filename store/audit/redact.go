@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/leadership"
@@ -126,7 +125,7 @@ func (r *Repairer) redact(ctx context.Context, tx pgx.Tx, t *redactionTargets, w
 	if err := r.note(ctx, tx, t, what, reason); err != nil {
 		return err
 	}
-	for _, stream := range []string{findings.SealedUpdates, findings.SealedTransactions, findings.SealedSnapshot} {
+	for _, stream := range []string{tables.StreamUpdates, tables.StreamTransactions, tables.StreamSnapshot} {
 		if err := r.unseal(ctx, tx, stream, t.changed[stream]); err != nil {
 			return err
 		}

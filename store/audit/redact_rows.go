@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
@@ -127,12 +126,12 @@ func (s *Stored) findChanged(ctx context.Context, tx pgx.Tx, t *redactionTargets
 	for _, offset := range slices.Compact(at) {
 		switch {
 		case covered.Has(offset):
-			t.changed[findings.SealedUpdates] = append(t.changed[findings.SealedUpdates], offset)
+			t.changed[tables.StreamUpdates] = append(t.changed[tables.StreamUpdates], offset)
 		case snapshot != nil && offset <= int64(snapshot.At):
-			t.changed[findings.SealedSnapshot] = append(t.changed[findings.SealedSnapshot], offset)
+			t.changed[tables.StreamSnapshot] = append(t.changed[tables.StreamSnapshot], offset)
 		}
 	}
-	t.changed[findings.SealedTransactions] = t.seqs
+	t.changed[tables.StreamTransactions] = t.seqs
 	return nil
 }
 

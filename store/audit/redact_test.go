@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
@@ -195,7 +194,7 @@ func (w *redactedWorld) requireErased(way string) {
 
 func (w *redactedWorld) requireVerified(way string) {
 	w.T.Helper()
-	var list []findings.Difference
+	var list []Difference
 	s, ctx := w.store(), w.T.Context()
 	require.NoError(w.T, s.CompareHeld(ctx, storetest.Collect(&list)))
 	for _, page := range w.pages {
@@ -390,7 +389,7 @@ func TestWhatWasRedactedDoesNotComeBackWithASnapshot(t *testing.T) {
 	require.NoError(t, l.Append(ctx, storetest.Scope, []ledger.Page{{From: 10, To: 14, Updates: []ledger.Update{arrived, ended, away}}}))
 	digest, err := l.store.SnapshotRows(ctx, 10)
 	require.NoError(t, err)
-	ok, err := l.SealSnapshot(ctx, 10, digest, findings.Comparison{})
+	ok, err := l.SealSnapshot(ctx, 10, digest, Comparison{})
 	require.NoError(t, err)
 	require.True(t, ok)
 	l.Close()
@@ -403,14 +402,14 @@ func TestWhatWasRedactedDoesNotComeBackWithASnapshot(t *testing.T) {
 		marked, kept := d.holds()
 		require.Empty(t, marked, way)
 		require.NotEmpty(t, kept, way)
-		var list []findings.Difference
+		var list []Difference
 		s := d.store()
 		require.NoError(t, s.CompareHeld(ctx, storetest.Collect(&list)))
 		require.NoError(t, s.CompareDerived(ctx, nil, storetest.Collect(&list)))
 		require.NoError(t, s.CompareSeals(ctx, func(int64, int64) {}, storetest.Collect(&list)))
 		require.Empty(t, list, way)
 	}
-	compareCarried := func() (list []findings.Difference) {
+	compareCarried := func() (list []Difference) {
 		require.NoError(t, d.store().CompareCarried(ctx, 10, 0, entries(), func(string) {}, storetest.Collect(&list)))
 		return list
 	}
@@ -476,7 +475,7 @@ func TestWhatWasRedactedDoesNotComeBackWithAResync(t *testing.T) {
 	marked, _ = d.holds()
 	require.Empty(t, marked)
 	require.Equal(t, []string{"doomed 12", "kept 11"}, d.Rows("SELECT contract_id, activated_offset FROM indexer.active_contracts ORDER BY 1"))
-	var list []findings.Difference
+	var list []Difference
 	require.NoError(t, d.store().CompareDerived(ctx, nil, storetest.Collect(&list)))
 	require.NoError(t, d.store().CompareActive(ctx, 12, last.Entries, func(string) {}, storetest.Collect(&list)))
 	require.Empty(t, list)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
@@ -151,9 +150,9 @@ func TestRenderingsAndChanges(t *testing.T) {
 	brief.Long(t, "compares again and again")
 	c := newCompared(t)
 	r := rand.New(rand.NewPCG(5, 6))
-	compare := func(page ledger.Page, statements ...string) (real, rendered []findings.Difference) {
+	compare := func(page ledger.Page, statements ...string) (real, rendered []Difference) {
 		tx := c.spoil(append([]string{"SELECT 1"}, statements...)...)
-		require.NoError(t, c.store.compare(t.Context(), tx, page, func(d findings.Difference) error {
+		require.NoError(t, c.store.compare(t.Context(), tx, page, func(d Difference) error {
 			if d.Rendering == nil {
 				real = append(real, d)
 			} else {
@@ -196,10 +195,10 @@ func TestRenderingsAndChanges(t *testing.T) {
 	}
 	real, rendered = compare(renderedPage(c.page, r, true))
 	require.Empty(t, real)
-	kinds := map[findings.Disagreement]bool{}
+	kinds := map[Disagreement]bool{}
 	for _, d := range rendered {
 		kinds[d.Kind] = true
-		if d.Relation == "interface_views" && d.Kind == findings.Altered {
+		if d.Relation == "interface_views" && d.Kind == Altered {
 			require.Equal(t, "pkg-other", *d.Rendering.Ledger)
 			require.Contains(t, d.String(), `: rendered otherwise, by package "pkg-other" now and by `)
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
@@ -30,6 +29,6 @@ func (r *Repairer) RepairBalances(ctx context.Context, step func(what string)) e
 		if err != nil {
 			return err
 		}
-		return writing.NoteRewrite(ctx, tx, findings.SealedTransactions, 0, at.LastSeq, writing.Repaired)
+		return writing.NoteRewrite(ctx, tx, tables.StreamTransactions, 0, at.LastSeq, writing.Repaired)
 	})
 }

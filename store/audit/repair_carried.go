@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/rows"
@@ -60,7 +59,7 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 		if err := r.rewriteCarried(ctx, tx, page, carried); err != nil {
 			return err
 		}
-		return r.repaired(ctx, tx, findings.SealedSnapshot, 0, int64(page.progress.At), writing.Repaired)
+		return r.repaired(ctx, tx, tables.StreamSnapshot, 0, int64(page.progress.At), writing.Repaired)
 	})
 }
 
@@ -100,7 +99,7 @@ func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []str
 			if err := r.stored.db.Queries.CarriedViewsDropOrphans(ctx, tx, int64(at)); err != nil {
 				return fmt.Errorf("remove interface views of no event: %w", err)
 			}
-			return r.repaired(ctx, tx, findings.SealedSnapshot, 0, int64(at), writing.Repaired)
+			return r.repaired(ctx, tx, tables.StreamSnapshot, 0, int64(at), writing.Repaired)
 		})
 	if err != nil {
 		return fmt.Errorf("drop %d rows of the snapshot at offset %d: %w", len(keys), at, err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
@@ -56,7 +55,7 @@ func (r *Repairer) RepairDerived(ctx context.Context, step func(what string)) er
 			if err := inTurn(ctx, parts, step); err != nil {
 				return err
 			}
-			return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, 0, int64(h.Watermark), writing.Repaired)
+			return writing.NoteRewrite(ctx, tx, tables.StreamUpdates, 0, int64(h.Watermark), writing.Repaired)
 		})
 	if err != nil {
 		return fmt.Errorf("repair what follows from the facts: %w", err)

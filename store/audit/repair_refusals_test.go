@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
@@ -66,7 +65,7 @@ func TestAStrayRowIsNoSnapshot(t *testing.T) {
 			list := i.differences(nil)
 			require.Len(t, list, 1)
 			require.Equal(t, "unknown_elements", list[0].Relation)
-			require.Equal(t, findings.Extra, list[0].Kind)
+			require.Equal(t, Extra, list[0].Kind)
 			require.Empty(t, i.repaired(i.repairer(), nil))
 			require.Equal(t, before, i.Dump(everyTable...))
 		})
@@ -78,9 +77,9 @@ func TestTheActiveSetBelowTheFloor(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	i := smallGround(t, true)
-	fail := func(findings.Difference) error { t.Error("compared"); return nil }
+	fail := func(Difference) error { t.Error("compared"); return nil }
 	err := i.store.CompareActive(t.Context(), 99, nil, func(string) {}, fail)
 	require.ErrorContains(t, err, "it is known from offset 100 on")
-	err = i.store.ActiveAt(t.Context(), 99, func(_ string, d findings.Difference) error { return fail(d) })
+	err = i.store.ActiveAt(t.Context(), 99, func(_ string, d Difference) error { return fail(d) })
 	require.ErrorContains(t, err, "it is known from offset 100 on")
 }

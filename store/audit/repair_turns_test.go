@@ -10,13 +10,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/storetest"
+	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
 )
 
@@ -56,7 +56,7 @@ func TestWhoSealsBeginsAgainAfterAnyRepair(t *testing.T) {
 		if _, err := tx.Exec(ctx, "UPDATE indexer.taps SET amount = 1 WHERE seq = 2"); err != nil {
 			return err
 		}
-		return writing.Unseal(ctx, tx, findings.SealedTransactions, 0)
+		return writing.Unseal(ctx, tx, tables.StreamTransactions, 0)
 	})
 	sealed := make(chan error, 1)
 	go func() {
@@ -80,13 +80,13 @@ func TestARepairIsLaterThanWhatItWaitedFor(t *testing.T) {
 	err := l.term.Write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
 		go func() { repaired <- r.RepairUpdates(t.Context(), storetest.Scope, page(2, 3)) }()
 		d.WaitFor(storetest.Waiting, 1)
-		return l.sealCompared(ctx, tx, findings.SealedUpdates, 0, 10, findings.Comparison{})
+		return l.sealCompared(ctx, tx, tables.StreamUpdates, 0, 10, Comparison{})
 	})
 	require.NoError(t, err)
 	require.NoError(t, <-repaired)
-	w, err := l.store.NextWindow(t.Context(), findings.SealedUpdates, 1000, 1000, 0)
+	w, err := l.store.NextWindow(t.Context(), tables.StreamUpdates, 1000, 1000, 0)
 	require.NoError(t, err)
-	require.Equal(t, &findings.Window{From: 0, To: 10, Full: true, Again: true}, w)
+	require.Equal(t, &Window{From: 0, To: 10, Full: true, Again: true}, w)
 }
 
 // A repair waits for a grant that is under way before it looks what readers may see. Else it would remove what that

@@ -4,77 +4,63 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
 )
 
-// RepairUpdates makes the facts of the offsets after page.From up to page.To those that the ledger shows: the page. The
-// offsets at which anything differs are written again, in every fact table. Names that the dictionaries lack are added,
-// and then leaders begin a new term. The range is covered afterwards. Projections, and what else follows from facts,
-// stay as they are.
+// RepairUpdates makes the facts of the offsets after page.From up to page.To those that the ledger shows: the page. It
+// compares them, while nobody else writes, and writes the offsets at which anything differs again, in every fact table.
+// Names that the dictionaries lack are added, and then leaders begin a new term. The range is covered afterwards, and
+// the windows that lie in it as a whole are sealed. Projections, and what else follows from facts, stay as they are.
 //
 // All is done in one transaction, except that partitions which are missing are attached before. A range beyond the
 // watermark or below the history floor is an error: nothing is written that readers do not see, or that is not claimed.
 func (r *Repairer) RepairUpdates(ctx context.Context, scope ledger.Scope, page ledger.Page) error {
-	err := r.repairUpdates(ctx, scope, page)
-	if err != nil {
+	page.Scope = cmp.Or(page.Scope, scope.Hash())
+	if err := r.repairUpdates(ctx, page); err != nil {
 		return fmt.Errorf("repair offsets after %d up to %d: %w", page.From, page.To, session.Refused(err))
 	}
 	return nil
 }
 
-func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page ledger.Page) error {
+func (r *Repairer) repairUpdates(ctx context.Context, page ledger.Page) error {
 	if err := writing.CheckPage(&page, page.From); err != nil || page.From == page.To {
 		return err
 	}
-	page = r.term.Redacted.Page(page)
-	if err := r.repairPartitions(ctx, page.Updates); err != nil {
+	facts := factsOf(r.term.Redacted.Page(page))
+	if err := r.repairPartitions(ctx, facts.rows); err != nil {
 		return err
 	}
-	wanted := names.NewReferences()
-	rows.FactsOf(wanted, page.Updates) // for their names
 	return r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
 		if err := r.refuseOutside(ctx, tx, page.From, page.To); err != nil {
 			return err
 		}
-		if err := r.refuseOtherScope(ctx, tx, page, cmp.Or(page.Scope, scope.Hash())); err != nil {
+		if err := r.refuseOtherScope(ctx, tx, page); err != nil {
 			return err
 		}
-		if err := r.addNames(ctx, tx, wanted); err != nil {
+		if err := r.addNames(ctx, tx, facts.names); err != nil {
 			return err
 		}
-		different, names, err := r.differing(ctx, tx, page)
-		if err == nil && names {
-			err = r.endTermsForNames(ctx, tx)
-		}
-		if err == nil {
-			err = r.rewrite(ctx, tx, page, different)
-		}
-		if err != nil {
+		if err := r.rewriteDifferent(ctx, tx, &facts); err != nil {
 			return err
 		}
-		err = r.stored.db.Queries.CoverageClose(ctx, tx, dbsqlc.CoverageCloseParams{
-			Stream: tables.StreamUpdates, Scope: cmp.Or(page.Scope, scope.Hash()), FromExclusive: int64(page.From),
-			ToInclusive: int64(page.To),
+		err := r.stored.db.Queries.CoverageClose(ctx, tx, dbsqlc.CoverageCloseParams{
+			Stream: tables.StreamUpdates, Scope: page.Scope, FromExclusive: int64(page.From), ToInclusive: int64(page.To),
 		})
 		if err != nil {
 			return fmt.Errorf("close the coverage: %w", err)
 		}
-		return r.reseal(ctx, tx, findings.SealedUpdates, int64(page.From), int64(page.To), writing.Repaired,
-			func(found func(findings.Difference) error) error {
-				return r.stored.compare(ctx, tx, page, found)
-			})
+		return r.reseal(ctx, tx, tables.StreamUpdates, int64(page.From), int64(page.To))
 	})
 }
 
@@ -91,16 +77,15 @@ func (r *Repairer) refuseOutside(ctx context.Context, tx pgx.Tx, from, to ledger
 	return nil
 }
 
-// repairPartitions attaches the partitions that the updates' rows need. If any is missing, the leaders begin a new
-// term: they remember one that was dropped.
-func (r *Repairer) repairPartitions(ctx context.Context, updates []ledger.Update) error {
+// repairPartitions attaches the partitions that rows need. If any is missing, the leaders begin a new term: they
+// remember one that was dropped.
+func (r *Repairer) repairPartitions(ctx context.Context, facts *rows.Facts) error {
 	before, err := r.stored.db.Queries.PartitionList(ctx, r.term.Pool)
 	if err != nil {
 		return fmt.Errorf("read partitions: %w", err)
 	}
 	r.term.Partitions.Forget()
-	rows := rows.FactsOf(names.NewReferences(), updates) // for their offsets: names do not matter
-	if err := writing.EnsurePartitions(ctx, r.term.Partitions, rows); err != nil {
+	if err := writing.EnsurePartitions(ctx, r.term.Partitions, facts); err != nil {
 		return err
 	}
 	after, err := r.stored.db.Queries.PartitionList(ctx, r.term.Pool)
@@ -113,50 +98,43 @@ func (r *Repairer) repairPartitions(ctx context.Context, updates []ledger.Update
 }
 
 // refuseOtherScope keeps what was read in one scope from where another one is covered.
-func (r *Repairer) refuseOtherScope(ctx context.Context, tx pgx.Tx, page ledger.Page, scope string) error {
-	other, err := r.stored.db.Queries.CoverageOfOthers(ctx, tx, dbsqlc.CoverageOfOthersParams{
-		Stream: tables.StreamUpdates, Scope: scope, FromExclusive: int64(page.From), ToInclusive: int64(page.To),
-	})
+func (r *Repairer) refuseOtherScope(ctx context.Context, tx pgx.Tx, page ledger.Page) error {
+	other, err := r.stored.otherScope(ctx, tx, page)
 	if err == nil && other != "" {
 		err = fmt.Errorf("the page was read in scope %s, and some of its range is stored in scope %s meanwhile: try again",
-			scope, other)
+			page.Scope, other)
 	}
 	return err
 }
 
-// differing returns the offsets at which the page differs from what is stored, and whether it has other names or lists
-// of parties there: a row of a dictionary may say something else than it did.
-func (w *writer) differing(ctx context.Context, tx pgx.Tx, page ledger.Page) (different map[ledger.Offset]bool,
-	names bool, err error) {
-	different = map[ledger.Offset]bool{}
-	err = w.stored.compare(ctx, tx, page, func(d findings.Difference) error {
+// rewriteDifferent compares the facts of a page, and writes them again at the offsets at which they differ. Where a
+// name or a list of parties differs, a row of a dictionary may say something else than it did: the terms of the leaders
+// end.
+func (r *Repairer) rewriteDifferent(ctx context.Context, tx pgx.Tx, facts *pageFacts) error {
+	different, renamed := map[ledger.Offset]bool{}, false
+	err := r.stored.compareFacts(ctx, tx, facts, func(d Difference) error {
 		if d.Offset > 0 { // else it is of a template's interfaces, which were added before
 			different[d.Offset] = true
 		}
-		names = names || tables.References[d.Column] != ""
+		renamed = renamed || tables.References[d.Column] != ""
 		return nil
 	})
-	return different, names, err
-}
-
-func (w *writer) rewrite(ctx context.Context, tx pgx.Tx, page ledger.Page, different map[ledger.Offset]bool) error {
-	if len(different) == 0 {
-		return nil
+	if err == nil && renamed {
+		err = r.endTermsForNames(ctx, tx)
 	}
-	wanted := names.NewReferences()
-	facts := rows.FactsOf(wanted, slices.DeleteFunc(slices.Clone(page.Updates),
-		func(u ledger.Update) bool { return !different[u.Offset] }))
-	if _, err := w.stored.resolve(ctx, tx, wanted); err != nil {
+	if err != nil || len(different) == 0 {
 		return err
 	}
-	offsets := make([]int64, 0, len(different))
-	for offset := range different {
-		offsets = append(offsets, int64(offset))
-	}
+	offsets := slices.Collect(maps.Keys(different))
 	for _, table := range tables.In(tables.Facts) {
 		if _, err := tx.Exec(ctx, table.Delete("s.ledger_offset = ANY ($1::bigint[])"), offsets); err != nil {
 			return fmt.Errorf("remove %d offsets from %s: %w", len(offsets), table.Name, err)
 		}
 	}
-	return writing.CopyFacts(ctx, w.stored.db, tx, facts)
+	again := factsOf(ledger.Page{Updates: slices.DeleteFunc(slices.Clone(facts.page.Updates),
+		func(u ledger.Update) bool { return !different[u.Offset] })})
+	if _, err := r.stored.resolve(ctx, tx, again.names); err != nil {
+		return err
+	}
+	return writing.CopyFacts(ctx, r.stored.db, tx, again.rows)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
@@ -75,7 +74,7 @@ func (p *pairTest) contents(d *testDB) (list []string) {
 }
 
 // differences is what a pair finds with itself, and with what it should hold.
-func (p *pairTest) differences(t *testing.T, pages []ledger.Page) (list []findings.Difference) {
+func (p *pairTest) differences(t *testing.T, pages []ledger.Page) (list []Difference) {
 	t.Helper()
 	for _, page := range pages {
 		require.NoError(t, p.store.Compare(t.Context(), page, storetest.Collect(&list)))

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/internal/bounds"
@@ -15,15 +14,22 @@ import (
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
 )
 
 // Sealer compares what a source shows with what is stored of it, and seals the result, as long as its leader leads. It
 // is safe for concurrent use.
-type Sealer struct{ writer }
+type Sealer struct {
+	*Stored
+	writer
+}
 
 // NewSealer returns the Sealer of a leader of the database.
-func NewSealer(s *store.Store, leader *store.Leader) *Sealer { return &Sealer{newWriter(s, leader)} }
+func NewSealer(s *store.Store, leader *store.Leader) *Sealer {
+	w := newWriter(s, leader)
+	return &Sealer{w.stored, w}
+}
 
 // A repair, or a new leader, can make a transaction that reads in one snapshot begin again.
 const sealTries = 5
@@ -33,9 +39,9 @@ const sealTries = 5
 //
 // Errors: store.ErrNotLeader, store.ErrWatermarkMoved where the page reaches beyond what is stored, or the database's.
 // After any error the outcome is unknown: ask NextWindow again.
-func (s *Sealer) SealUpdates(ctx context.Context, page ledger.Page) (findings.Comparison, error) {
-	return s.seal(ctx, findings.SealedUpdates, int64(page.From), int64(page.To), func(ctx context.Context, tx pgx.Tx,
-		found func(findings.Difference) error) error {
+func (s *Sealer) SealUpdates(ctx context.Context, page ledger.Page) (Comparison, error) {
+	return s.seal(ctx, tables.StreamUpdates, int64(page.From), int64(page.To), func(ctx context.Context, tx pgx.Tx,
+		found func(Difference) error) error {
 		return s.stored.compare(ctx, tx, page, found)
 	})
 }
@@ -43,20 +49,20 @@ func (s *Sealer) SealUpdates(ctx context.Context, page ledger.Page) (findings.Co
 // SealRecords is like SealUpdates, for records of the transaction history: those that its service shows after a seq, in
 // its order. The error is store.ErrPositionMoved where not as many are stored any more.
 func (s *Sealer) SealRecords(ctx context.Context, after int64,
-	records []ledger.Transaction) (findings.Comparison, error) {
+	records []ledger.Transaction) (Comparison, error) {
 	to := after + int64(len(records))
-	return s.seal(ctx, findings.SealedTransactions, after, to, func(ctx context.Context, tx pgx.Tx,
-		found func(findings.Difference) error) error {
+	return s.seal(ctx, tables.StreamTransactions, after, to, func(ctx context.Context, tx pgx.Tx,
+		found func(Difference) error) error {
 		return s.stored.compareRecords(ctx, tx, after, records, found)
 	})
 }
 
 func (s *Sealer) seal(
 	ctx context.Context, stream string, from, to int64, compare func(ctx context.Context, tx pgx.Tx,
-		found func(findings.Difference) error) error,
-) (c findings.Comparison, err error) {
+		found func(Difference) error) error,
+) (c Comparison, err error) {
 	err = s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		c = findings.Comparison{}
+		c = Comparison{}
 		if err := s.stored.refuseGone(ctx, tx, stream, from, to); err != nil {
 			return err
 		}
@@ -73,7 +79,7 @@ func (s *Sealer) seal(
 
 // unitOf returns what the rows of a stream are numbered by.
 func unitOf(stream string) string {
-	if stream == findings.SealedTransactions {
+	if stream == tables.StreamTransactions {
 		return "seq"
 	}
 	return "offset"
@@ -83,13 +89,13 @@ func unitOf(stream string) string {
 // cleared to be read again. No window could follow one that reaches beyond the floor.
 func (s *Stored) refuseGone(ctx context.Context, tx pgx.Tx, stream string, from, to int64) error {
 	switch stream {
-	case findings.SealedUpdates:
+	case tables.StreamUpdates:
 		extent, err := bounds.Read(ctx, s.db, tx)
 		if err == nil && (!extent.Started || from < int64(extent.HistoryFloor) || to > int64(extent.Watermark)) {
 			err = session.ErrWatermarkMoved
 		}
 		return err
-	case findings.SealedTransactions:
+	case tables.StreamTransactions:
 		at, err := bounds.TransactionsPosition(ctx, s.db, tx)
 		if err == nil && (at.Rereading || to > at.LastSeq) {
 			err = session.ErrPositionMoved
@@ -101,12 +107,12 @@ func (s *Stored) refuseGone(ctx context.Context, tx pgx.Tx, stream string, from,
 
 // SnapshotRows returns a digest of all rows that the snapshot at an offset brought. Making it takes as long as reading
 // them.
-func (s *Stored) SnapshotRows(ctx context.Context, at ledger.Offset) (digest findings.RowsDigest, err error) {
+func (s *Stored) SnapshotRows(ctx context.Context, at ledger.Offset) (digest RowsDigest, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		if digest.Repairs, err = s.lastRepair(ctx, tx); err != nil {
 			return err
 		}
-		digest.Rows, err = s.rowsDigest(ctx, tx, findings.SealedSnapshot, 0, int64(at))
+		digest.Rows, err = s.rowsDigest(ctx, tx, tables.StreamSnapshot, 0, int64(at))
 		return err
 	})
 	return digest, err
@@ -124,8 +130,8 @@ func (s *Stored) lastRepair(ctx context.Context, tx pgx.Tx) (string, error) {
 // SealSnapshot seals the rows that the snapshot at an offset brought, after they were compared. digest is what
 // SnapshotRows said before that: where something was repaired since, nothing is sealed and ok is false.
 // Nothing else writes these rows.
-func (s *Sealer) SealSnapshot(ctx context.Context, at ledger.Offset, digest findings.RowsDigest,
-	c findings.Comparison) (ok bool, err error) {
+func (s *Sealer) SealSnapshot(ctx context.Context, at ledger.Offset, digest RowsDigest,
+	c Comparison) (ok bool, err error) {
 	err = s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		repairs, err := s.stored.lastRepair(ctx, tx)
 		if err != nil {
@@ -134,7 +140,7 @@ func (s *Sealer) SealSnapshot(ctx context.Context, at ledger.Offset, digest find
 		if ok = repairs == digest.Repairs; !ok {
 			return nil
 		}
-		return s.sealRows(ctx, tx, findings.SealedSnapshot, 0, int64(at), c.Result(), c.Differences, digest.Rows)
+		return s.sealRows(ctx, tx, tables.StreamSnapshot, 0, int64(at), c.Result(), c.Differences, digest.Rows)
 	})
 	if err != nil {
 		return false, fmt.Errorf("seal the snapshot at offset %d: %w", at, err)
@@ -143,9 +149,9 @@ func (s *Sealer) SealSnapshot(ctx context.Context, at ledger.Offset, digest find
 }
 
 // SealUnseen seals a window that can't be compared, so that it is noticed when it changes. why is
-// findings.SealNotShown, or findings.SealPruned of snapshots. What was found to be different before stays
+// SealNotShown, or SealPruned of snapshots. What was found to be different before stays
 // so. Errors are those of SealUpdates and SealRecords.
-func (s *Sealer) SealUnseen(ctx context.Context, stream string, from, to int64, why findings.SealResult) error {
+func (s *Sealer) SealUnseen(ctx context.Context, stream string, from, to int64, why SealResult) error {
 	err := s.sealDigest(ctx, stream, from, to, func(ctx context.Context, tx pgx.Tx, rows []byte) error {
 		if err := s.stored.refuseGone(ctx, tx, stream, from, to); err != nil {
 			return err
@@ -156,8 +162,8 @@ func (s *Sealer) SealUnseen(ctx context.Context, stream string, from, to int64, 
 		if err != nil {
 			return fmt.Errorf("read what was sealed: %w", err)
 		}
-		if len(before) == 1 && before[0].Result == string(findings.SealDifferent) {
-			result, differences = findings.SealDifferent, before[0].Differences
+		if len(before) == 1 && before[0].Result == string(SealDifferent) {
+			result, differences = SealDifferent, before[0].Differences
 		}
 		return s.sealRows(ctx, tx, stream, from, to, result, differences, rows)
 	})
@@ -171,14 +177,14 @@ func (s *Sealer) SealUnseen(ctx context.Context, stream string, from, to int64, 
 // transaction, which repairs would wait for too long, and which would exceed its time.
 func (s *Sealer) sealDigest(ctx context.Context, stream string, from, to int64, seal func(ctx context.Context,
 	tx pgx.Tx, rows []byte) error) (err error) {
-	var snapshot findings.RowsDigest
-	if stream == findings.SealedSnapshot {
+	var snapshot RowsDigest
+	if stream == tables.StreamSnapshot {
 		if snapshot, err = s.stored.SnapshotRows(ctx, ledger.Offset(to)); err != nil {
 			return err
 		}
 	}
 	return s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if stream != findings.SealedSnapshot {
+		if stream != tables.StreamSnapshot {
 			rows, err := s.stored.rowsDigest(ctx, tx, stream, from, to)
 			if err != nil {
 				return err
@@ -208,7 +214,7 @@ func (w *writer) sealing(ctx context.Context, fn func(context.Context, pgx.Tx) e
 
 // sealCompared seals what was compared in this transaction.
 func (w *writer) sealCompared(ctx context.Context, tx pgx.Tx, stream string, from, to int64,
-	c findings.Comparison) error {
+	c Comparison) error {
 	rows, err := w.stored.rowsDigest(ctx, tx, stream, from, to)
 	if err != nil {
 		return err
@@ -216,7 +222,7 @@ func (w *writer) sealCompared(ctx context.Context, tx pgx.Tx, stream string, fro
 	return w.sealRows(ctx, tx, stream, from, to, c.Result(), c.Differences, rows)
 }
 
-func (w *writer) sealRows(ctx context.Context, tx pgx.Tx, stream string, from, to int64, result findings.SealResult,
+func (w *writer) sealRows(ctx context.Context, tx pgx.Tx, stream string, from, to int64, result SealResult,
 	differences int64, rows []byte) error {
 	q := w.stored.db.Queries
 	now, err := q.VerificationClock(ctx, tx, dbsqlc.VerificationClockParams{Stream: stream, FromExclusive: from})
@@ -239,7 +245,7 @@ func (w *writer) sealRows(ctx context.Context, tx pgx.Tx, stream string, from, t
 }
 
 // repaired notes, in the repair's transaction, that rows of a range were written again, for verification and for
-// readers. The range is from exclusive, to inclusive; stream is one of the Sealed constants of package findings, and
+// readers. The range is from exclusive, to inclusive; stream is one of the streams of package tables, and
 // reason says why. Windows that overlap the range keep their seals until they are compared again as a whole: a new
 // digest would also vouch for rows that were not compared.
 func (w *writer) repaired(ctx context.Context, tx pgx.Tx, stream string, from, to int64, reason string) error {
@@ -251,13 +257,10 @@ func (w *writer) repaired(ctx context.Context, tx pgx.Tx, stream string, from, t
 	return writing.NoteRewrite(ctx, tx, stream, from, to, reason)
 }
 
-// reseal is like repaired, for a range whose rows are all known. The windows that lie in the range as a whole are
-// sealed again with what compare finds now.
-func (w *writer) reseal(
-	ctx context.Context, tx pgx.Tx, stream string, from, to int64, reason string,
-	compare func(found func(findings.Difference) error) error,
-) error {
-	if err := w.repaired(ctx, tx, stream, from, to, reason); err != nil {
+// reseal is like repaired, for a range that is stored as its source shows it, because it was compared in this
+// transaction, and written again where it differed: the windows that lie in it as a whole are sealed.
+func (w *writer) reseal(ctx context.Context, tx pgx.Tx, stream string, from, to int64) error {
+	if err := w.repaired(ctx, tx, stream, from, to, writing.Repaired); err != nil {
 		return err
 	}
 	whole, err := w.stored.db.Queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream,
@@ -265,24 +268,8 @@ func (w *writer) reseal(
 	if err != nil {
 		return fmt.Errorf("read what was sealed: %w", err)
 	}
-	if len(whole) == 0 {
-		return nil
-	}
-	results := make([]findings.Comparison, len(whole))
-	err = compare(func(d findings.Difference) error {
-		at := max(int64(d.Offset), d.Seq) // neither: of a dictionary, so that any window may be concerned
-		for i, window := range whole {
-			if at == 0 || at > window.FromExclusive && at <= window.ToInclusive {
-				_ = results[i].Add(d)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("compare what was repaired: %w", err)
-	}
-	for i, window := range whole {
-		if err := w.sealCompared(ctx, tx, stream, window.FromExclusive, window.ToInclusive, results[i]); err != nil {
+	for _, window := range whole {
+		if err := w.sealCompared(ctx, tx, stream, window.FromExclusive, window.ToInclusive, Comparison{}); err != nil {
 			return err
 		}
 	}

@@ -7,22 +7,22 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
 )
 
 // CompareSeals compares everything that was sealed with its digest, without any source, and reports each window that
 // holds something else now, that differed from its source when it was compared, or that is missing between others and
 // did not go with a redaction. step is called with how many windows were compared.
 func (s *Stored) CompareSeals(ctx context.Context, step func(done, of int64),
-	found func(findings.Difference) error) error {
+	found func(Difference) error) error {
 	summary, err := s.db.Queries.VerificationSummary(ctx, s.db.Pool)
 	if err != nil {
 		return fmt.Errorf("count what was sealed: %w", err)
 	}
 	done := int64(0)
-	for _, stream := range []string{findings.SealedSnapshot, findings.SealedUpdates, findings.SealedTransactions} {
+	for _, stream := range []string{tables.StreamSnapshot, tables.StreamUpdates, tables.StreamTransactions} {
 		at, more := int64(-1), true // -1: before the first window
 		for more {
 			step(done, max(done, summary.Windows))
@@ -46,7 +46,7 @@ func (s *Stored) CompareSeals(ctx context.Context, step func(done, of int64),
 // compareSeal compares the first window that begins at a place or after it, and says where it ends; more is false where
 // there is none.
 func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at int64,
-	found func(findings.Difference) error) (end int64, more bool, err error) {
+	found func(Difference) error) (end int64, more bool, err error) {
 	list, err := s.db.Queries.VerificationFrom(ctx, tx, dbsqlc.VerificationFromParams{Stream: stream, FromExclusive: at})
 	if err != nil || len(list) == 0 {
 		return at, false, err
@@ -55,7 +55,7 @@ func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at i
 	if at, err = s.firstSealed(ctx, tx, stream, at, w.FromExclusive); err != nil {
 		return at, false, err
 	}
-	d := findings.Difference{Kind: findings.Altered, Relation: "verifications", Row: windowName(stream, w.FromExclusive,
+	d := Difference{Kind: Altered, Relation: "verifications", Row: windowName(stream, w.FromExclusive,
 		w.ToInclusive), Derived: true}
 	redacted, err := s.db.Queries.RedactionWithin(ctx, tx, dbsqlc.RedactionWithinParams{Stream: stream,
 		FromExclusive: at, ToInclusive: w.FromExclusive})
@@ -63,14 +63,14 @@ func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at i
 		return at, false, err
 	}
 	if w.FromExclusive > at && !redacted {
-		gap := findings.Difference{Kind: findings.Missing, Relation: d.Relation, Row: windowName(stream, at, w.FromExclusive),
+		gap := Difference{Kind: Missing, Relation: d.Relation, Row: windowName(stream, at, w.FromExclusive),
 			Derived: true}
 		if err := found(gap); err != nil {
 			return at, false, err
 		}
 	}
-	if w.Result == string(findings.SealDifferent) {
-		equal := string(findings.SealEqual)
+	if w.Result == string(SealDifferent) {
+		equal := string(SealEqual)
 		d.Column, d.Wanted, d.Stored = "result", &equal, &w.Result
 		return w.ToInclusive, true, found(d)
 	}
@@ -89,7 +89,7 @@ func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at i
 // what is left of a window that was pruned in part is not sealed. found is where the next window begins.
 func (s *Stored) firstSealed(ctx context.Context, tx pgx.Tx, stream string, at, found int64) (int64, error) {
 	switch stream {
-	case findings.SealedSnapshot, findings.SealedTransactions:
+	case tables.StreamSnapshot, tables.StreamTransactions:
 		return max(at, 0), nil
 	}
 	extent, err := bounds.Read(ctx, s.db, tx)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/tables"
@@ -19,9 +18,9 @@ import (
 // sealed are look-ups and offset checkpoints: they may be replaced.
 func sealed(stream string) []tables.Table {
 	switch stream {
-	case findings.SealedSnapshot:
+	case tables.StreamSnapshot:
 		return append(tables.OfSnapshot(), tables.In(tables.Resynced)...)
-	case findings.SealedTransactions:
+	case tables.StreamTransactions:
 		return tables.In(tables.Records)
 	}
 	return tables.In(tables.Facts)

@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/storetest"
@@ -19,7 +18,7 @@ import (
 
 // sealedBounds are the one window of each stream that everythingSealed has rows of.
 var sealedBounds = map[string][2]int64{
-	findings.SealedSnapshot: {0, 100}, findings.SealedUpdates: {100, 104}, findings.SealedTransactions: {0, 1000},
+	tables.StreamSnapshot: {0, 100}, tables.StreamUpdates: {100, 104}, tables.StreamTransactions: {0, 1000},
 }
 
 // digests are those of all rows of each stream, read in a transaction.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
 )
 
 // NextWindow returns what is to be compared and sealed next of the updates or the transaction history; nil: everything
@@ -16,12 +16,12 @@ import (
 // that was repaired in part since. size is how many updates or records make a window full. known is where a window
 // begins before which no hole is looked for; where none begins there, all are looked at.
 func (s *Stored) NextWindow(ctx context.Context, stream string, size, again,
-	known int64) (next *findings.Window, err error) {
+	known int64) (next *Window, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		if next, err = s.windowAgain(ctx, tx, stream, again); err != nil || next != nil {
 			return err
 		}
-		if stream == findings.SealedTransactions {
+		if stream == tables.StreamTransactions {
 			next, err = s.unsealedRecords(ctx, tx, size, known)
 		} else {
 			next, err = s.unsealedUpdates(ctx, tx, size, known)
@@ -37,42 +37,42 @@ func (s *Stored) NextWindow(ctx context.Context, stream string, size, again,
 // SnapshotWindow returns the window of the snapshot that is carried, where it is to be compared and sealed; nil: it is
 // sealed, or there is none. again is as for NextWindow: greater than 0 leaves out that
 // it differed before.
-func (s *Stored) SnapshotWindow(ctx context.Context, again int64) (next *findings.Window, err error) {
+func (s *Stored) SnapshotWindow(ctx context.Context, again int64) (next *Window, err error) {
 	begun, err := s.FinishedSnapshot(ctx)
 	if err != nil || begun == nil || begun.At == 0 {
 		return nil, err
 	}
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		if next, err = s.windowAgain(ctx, tx, findings.SealedSnapshot, again); err != nil {
+		if next, err = s.windowAgain(ctx, tx, tables.StreamSnapshot, again); err != nil {
 			return err
 		}
 		if next != nil {
 			next.Pruned = begun.Pruned
 			return nil
 		}
-		sealed, err := s.db.Queries.VerificationFrom(ctx, tx, dbsqlc.VerificationFromParams{Stream: findings.SealedSnapshot})
+		sealed, err := s.db.Queries.VerificationFrom(ctx, tx, dbsqlc.VerificationFromParams{Stream: tables.StreamSnapshot})
 		if err == nil && len(sealed) == 0 {
-			next = &findings.Window{To: int64(begun.At), Full: true, Pruned: begun.Pruned}
+			next = &Window{To: int64(begun.At), Full: true, Pruned: begun.Pruned}
 		}
 		return err
 	})
 	return next, err
 }
 
-func (s *Stored) windowAgain(ctx context.Context, tx pgx.Tx, stream string, again int64) (*findings.Window, error) {
+func (s *Stored) windowAgain(ctx context.Context, tx pgx.Tx, stream string, again int64) (*Window, error) {
 	list, err := s.db.Queries.VerificationAgain(ctx, tx, dbsqlc.VerificationAgainParams{Stream: stream, AtLeast: again})
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	return &findings.Window{From: list[0].FromExclusive, To: list[0].ToInclusive, Full: true, Again: true}, nil
+	return &Window{From: list[0].FromExclusive, To: list[0].ToInclusive, Full: true, Again: true}, nil
 }
 
 // Unsealed returns the ranges of what is shown of the updates or the transaction history that no window claims.
-func (s *Stored) Unsealed(ctx context.Context, stream string) (gaps []findings.Window, err error) {
+func (s *Stored) Unsealed(ctx context.Context, stream string) (gaps []Window, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		floor, upTo, err := s.shown(ctx, tx, stream)
 		for err == nil && floor < upTo {
-			var gap *findings.Window
+			var gap *Window
 			if gap, err = s.unsealed(ctx, tx, stream, floor, 0, upTo); gap == nil {
 				break
 			}
@@ -88,7 +88,7 @@ func (s *Stored) Unsealed(ctx context.Context, stream string) (gaps []findings.W
 
 // shown returns where what is shown of the updates or the transaction history begins, exclusive, and ends.
 func (s *Stored) shown(ctx context.Context, tx pgx.Tx, stream string) (from, to int64, err error) {
-	if stream == findings.SealedTransactions {
+	if stream == tables.StreamTransactions {
 		position, err := bounds.TransactionsPosition(ctx, s.db, tx)
 		return 0, position.LastSeq, err
 	}
@@ -98,21 +98,21 @@ func (s *Stored) shown(ctx context.Context, tx pgx.Tx, stream string) (from, to 
 
 // unsealed returns the first range up to a place that no window claims; nil: there is none.
 func (s *Stored) unsealed(ctx context.Context, tx pgx.Tx, stream string, floor, known,
-	upTo int64) (*findings.Window, error) {
+	upTo int64) (*Window, error) {
 	row, err := s.db.Queries.VerificationUnsealed(ctx, tx, dbsqlc.VerificationUnsealedParams{Stream: stream, Floor: floor,
 		Known: known})
 	if err != nil || row.FromExclusive >= upTo {
 		return nil, err
 	}
-	return &findings.Window{From: row.FromExclusive, To: min(upTo, row.NextWindow), Full: row.NextWindow <= upTo}, nil
+	return &Window{From: row.FromExclusive, To: min(upTo, row.NextWindow), Full: row.NextWindow <= upTo}, nil
 }
 
-func (s *Stored) unsealedUpdates(ctx context.Context, tx pgx.Tx, size, known int64) (*findings.Window, error) {
+func (s *Stored) unsealedUpdates(ctx context.Context, tx pgx.Tx, size, known int64) (*Window, error) {
 	extent, err := bounds.Read(ctx, s.db, tx)
 	if err != nil || !extent.Started {
 		return nil, err
 	}
-	w, err := s.unsealed(ctx, tx, findings.SealedUpdates, int64(extent.HistoryFloor), known, int64(extent.Watermark))
+	w, err := s.unsealed(ctx, tx, tables.StreamUpdates, int64(extent.HistoryFloor), known, int64(extent.Watermark))
 	if err != nil || w == nil {
 		return nil, err
 	}
@@ -127,12 +127,12 @@ func (s *Stored) unsealedUpdates(ctx context.Context, tx pgx.Tx, size, known int
 	return w, nil
 }
 
-func (s *Stored) unsealedRecords(ctx context.Context, tx pgx.Tx, size, known int64) (*findings.Window, error) {
+func (s *Stored) unsealedRecords(ctx context.Context, tx pgx.Tx, size, known int64) (*Window, error) {
 	position, err := bounds.TransactionsPosition(ctx, s.db, tx)
 	if err != nil {
 		return nil, err
 	}
-	w, err := s.unsealed(ctx, tx, findings.SealedTransactions, 0, known, position.LastSeq)
+	w, err := s.unsealed(ctx, tx, tables.StreamTransactions, 0, known, position.LastSeq)
 	if err != nil || w == nil {
 		return nil, err
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/storetest"
+	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
 )
 
@@ -32,7 +32,7 @@ func (d *testDB) verifiedOffset() string {
 func (d *testDB) damaged(s *opened) (list []string) {
 	d.T.Helper()
 	var done, of int64
-	err := s.CompareSeals(d.T.Context(), func(n, total int64) { done, of = n, total }, func(found findings.Difference) error {
+	err := s.CompareSeals(d.T.Context(), func(n, total int64) { done, of = n, total }, func(found Difference) error {
 		require.True(d.T, found.Derived)
 		require.Equal(d.T, "verifications", found.Relation)
 		list = append(list, string(found.Kind)+" "+found.Row+" "+found.Column)
@@ -192,9 +192,9 @@ func TestNextWindow(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	d, l, page := sealedUpdates(t)
-	next := func(size, again int64) *findings.Window {
+	next := func(size, again int64) *Window {
 		t.Helper()
-		w, err := l.store.NextWindow(t.Context(), findings.SealedUpdates, size, again, 0)
+		w, err := l.store.NextWindow(t.Context(), tables.StreamUpdates, size, again, 0)
 		require.NoError(t, err)
 		return w
 	}
@@ -203,47 +203,47 @@ func TestNextWindow(t *testing.T) {
 		_, err := l.SealUpdates(t.Context(), page(from, to))
 		require.NoError(t, err)
 	}
-	require.Equal(t, &findings.Window{From: 0, To: 3, Full: true}, next(3, 0))
-	require.Equal(t, &findings.Window{From: 0, To: 10}, next(11, 0))
-	require.Equal(t, &findings.Window{From: 0, To: 10, Full: true}, next(10, 0))
+	require.Equal(t, &Window{From: 0, To: 3, Full: true}, next(3, 0))
+	require.Equal(t, &Window{From: 0, To: 10}, next(11, 0))
+	require.Equal(t, &Window{From: 0, To: 10, Full: true}, next(10, 0))
 	seal(0, 3)
-	require.Equal(t, &findings.Window{From: 3, To: 6, Full: true}, next(3, 0))
+	require.Equal(t, &Window{From: 3, To: 6, Full: true}, next(3, 0))
 	seal(5, 7)
-	require.Equal(t, &findings.Window{From: 3, To: 5, Full: true}, next(3, 0), "a hole")
+	require.Equal(t, &Window{From: 3, To: 5, Full: true}, next(3, 0), "a hole")
 	d.Exec("DELETE FROM indexer.created WHERE ledger_offset IN (4, 9)")
 	seal(3, 5)
 	seal(7, 9)
-	require.Equal(t, &findings.Window{From: 3, To: 5, Full: true, Again: true}, next(3, 0))
-	require.Equal(t, &findings.Window{From: 7, To: 9, Full: true, Again: true}, next(3, 4))
-	require.Equal(t, &findings.Window{From: 9, To: 10}, next(3, 8))
+	require.Equal(t, &Window{From: 3, To: 5, Full: true, Again: true}, next(3, 0))
+	require.Equal(t, &Window{From: 7, To: 9, Full: true, Again: true}, next(3, 4))
+	require.Equal(t, &Window{From: 9, To: 10}, next(3, 8))
 	d.Exec("UPDATE indexer.verifications SET repaired_at = now() + interval '1 second' WHERE from_exclusive = 0")
-	require.Equal(t, &findings.Window{From: 0, To: 3, Full: true, Again: true}, next(3, 8))
+	require.Equal(t, &Window{From: 0, To: 3, Full: true, Again: true}, next(3, 8))
 	seal(9, 10)
 	d.Exec("UPDATE indexer.verifications SET repaired_at = NULL")
 	require.Nil(t, next(3, 8))
 	d.Exec("DELETE FROM indexer.verifications WHERE from_exclusive IN (3, 9)")
-	for known, want := range map[int64]*findings.Window{5: {From: 9, To: 10}, 7: {From: 9, To: 10}, 9: {From: 3, To: 5, Full: true}, 0: {From: 3, To: 5, Full: true}} {
-		w, err := l.store.NextWindow(t.Context(), findings.SealedUpdates, 3, 8, known)
+	for known, want := range map[int64]*Window{5: {From: 9, To: 10}, 7: {From: 9, To: 10}, 9: {From: 3, To: 5, Full: true}, 0: {From: 3, To: 5, Full: true}} {
+		w, err := l.store.NextWindow(t.Context(), tables.StreamUpdates, 3, 8, known)
 		require.NoError(t, err)
 		require.Equal(t, want, w, "no hole is looked for before %d, if a window begins there", known)
 	}
 
 	transactions := d.leadTransactions(d.store())
-	none, err := l.store.NextWindow(t.Context(), findings.SealedTransactions, 2, 0, 0)
+	none, err := l.store.NextWindow(t.Context(), tables.StreamTransactions, 2, 0, 0)
 	require.NoError(t, err)
 	require.Nil(t, none)
 	records := storetest.EveryTransaction(t)
 	_, err = transactions.AppendTransactions(t.Context(), ledger.TransactionsPosition{}, storetest.BatchOf(records))
 	require.NoError(t, err)
-	w, err := l.store.NextWindow(t.Context(), findings.SealedTransactions, 2, 0, 0)
+	w, err := l.store.NextWindow(t.Context(), tables.StreamTransactions, 2, 0, 0)
 	require.NoError(t, err)
-	require.Equal(t, &findings.Window{From: 0, To: 2, Full: true}, w)
+	require.Equal(t, &Window{From: 0, To: 2, Full: true}, w)
 	c, err := transactions.SealRecords(t.Context(), 0, records[:2])
 	require.NoError(t, err)
 	require.Empty(t, c.First)
-	w, err = l.store.NextWindow(t.Context(), findings.SealedTransactions, 1000, 0, 0)
+	w, err = l.store.NextWindow(t.Context(), tables.StreamTransactions, 1000, 0, 0)
 	require.NoError(t, err)
-	require.Equal(t, &findings.Window{From: 2, To: int64(len(records))}, w)
+	require.Equal(t, &Window{From: 2, To: int64(len(records))}, w)
 	require.Equal(t, "2", d.Row("SELECT ledger.verified_seq()"))
 	d.Exec("UPDATE indexer.transactions SET transaction_type = transaction_type || 1 WHERE seq > 2")
 	c, err = transactions.SealRecords(t.Context(), 2, records[2:])
@@ -258,11 +258,11 @@ func TestSealNotShown(t *testing.T) {
 	brief.Once(t)
 	d, l, page := sealedUpdates(t)
 	ctx := t.Context()
-	require.NoError(t, l.SealUnseen(ctx, findings.SealedUpdates, 0, 4, findings.SealNotShown))
+	require.NoError(t, l.SealUnseen(ctx, tables.StreamUpdates, 0, 4, SealNotShown))
 	d.Exec("DELETE FROM indexer.created WHERE ledger_offset = 5")
 	_, err := l.SealUpdates(ctx, page(4, 8))
 	require.NoError(t, err)
-	require.NoError(t, l.SealUnseen(ctx, findings.SealedUpdates, 4, 8, findings.SealNotShown))
+	require.NoError(t, l.SealUnseen(ctx, tables.StreamUpdates, 4, 8, SealNotShown))
 	require.Equal(t, []string{"0 4 not_shown 0 false false", "4 8 different 1 false false"}, d.windows())
 	require.Equal(t, "0", d.verifiedOffset())
 	d.Exec("DELETE FROM indexer.created WHERE ledger_offset = 2")
@@ -293,9 +293,9 @@ func TestReseal(t *testing.T) {
 	l.Close() // a repair may begin a new term
 	l = d.leadUpdates(d.store())
 	for _, want := range [][2]ledger.Offset{{0, 4}, {8, 10}} { // as the daemon does
-		w, err := l.store.NextWindow(ctx, findings.SealedUpdates, 1000, 1000, 0)
+		w, err := l.store.NextWindow(ctx, tables.StreamUpdates, 1000, 1000, 0)
 		require.NoError(t, err)
-		require.Equal(t, &findings.Window{From: int64(want[0]), To: int64(want[1]), Full: true, Again: true}, w)
+		require.Equal(t, &Window{From: int64(want[0]), To: int64(want[1]), Full: true, Again: true}, w)
 		_, err = l.SealUpdates(ctx, page(want[0], want[1]))
 		require.NoError(t, err)
 	}
@@ -345,7 +345,7 @@ func TestSealWaitsForARepair(t *testing.T) {
 		if _, err := tx.Exec(within, `UPDATE indexer.created SET payload = '{"amount": "1.0"}' WHERE ledger_offset = 3`); err != nil {
 			return err
 		}
-		return repairer.repaired(within, tx, findings.SealedUpdates, 2, 3, writing.Repaired)
+		return repairer.repaired(within, tx, tables.StreamUpdates, 2, 3, writing.Repaired)
 	})
 	require.NoError(t, err)
 	require.NoError(t, <-sealed)
@@ -362,7 +362,7 @@ func TestSealSnapshot(t *testing.T) {
 	s := d.store()
 	w, err := s.SnapshotWindow(ctx, 0)
 	require.NoError(t, err)
-	require.Equal(t, &findings.Window{From: 0, To: 100, Full: true}, w)
+	require.Equal(t, &Window{From: 0, To: 100, Full: true}, w)
 	rows, err := s.SnapshotRows(ctx, 100)
 	require.NoError(t, err)
 	repairer, ok, err := LeadRepair(ctx, s.Store)
@@ -370,12 +370,12 @@ func TestSealSnapshot(t *testing.T) {
 	require.True(t, ok)
 	defer repairer.Close()
 	require.NoError(t, repairer.repair(ctx, []store.Role{store.RoleUpdates}, nothingMore))
-	ok, err = NewSealer(s.Store, repairer.Leader).SealSnapshot(ctx, 100, rows, findings.Comparison{})
+	ok, err = NewSealer(s.Store, repairer.Leader).SealSnapshot(ctx, 100, rows, Comparison{})
 	require.NoError(t, err)
 	require.False(t, ok, "something was repaired meanwhile")
 	rows, err = s.SnapshotRows(ctx, 100)
 	require.NoError(t, err)
-	ok, err = NewSealer(s.Store, repairer.Leader).SealSnapshot(ctx, 100, rows, findings.Comparison{})
+	ok, err = NewSealer(s.Store, repairer.Leader).SealSnapshot(ctx, 100, rows, Comparison{})
 	require.NoError(t, err)
 	require.True(t, ok)
 	w, err = s.SnapshotWindow(ctx, 0)
@@ -383,11 +383,11 @@ func TestSealSnapshot(t *testing.T) {
 	require.Nil(t, w)
 	require.Empty(t, d.damaged(s))
 	require.NoError(t, repairer.repair(ctx, []store.Role{store.RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
-		return repairer.repaired(ctx, tx, findings.SealedSnapshot, 0, 100, writing.Repaired)
+		return repairer.repaired(ctx, tx, tables.StreamSnapshot, 0, 100, writing.Repaired)
 	}))
 	w, err = s.SnapshotWindow(ctx, 1)
 	require.NoError(t, err)
-	require.Equal(t, &findings.Window{From: 0, To: 100, Full: true, Again: true}, w, "nobody compared the whole")
+	require.Equal(t, &Window{From: 0, To: 100, Full: true, Again: true}, w, "nobody compared the whole")
 	d.Exec("DELETE FROM indexer.interface_views WHERE ledger_offset <= 100")
 	require.Equal(t, []string{"altered stream snapshot, from_exclusive 0, to_inclusive 100 digest"}, d.damaged(s))
 }
@@ -405,7 +405,7 @@ func TestNobodyWaitsForTheDigestOfASnapshot(t *testing.T) {
 	_, err = tx.Exec(ctx, "LOCK TABLE indexer.created IN ACCESS EXCLUSIVE MODE")
 	require.NoError(t, err)
 	sealed := make(chan error, 1)
-	go func() { sealed <- l.SealUnseen(ctx, findings.SealedSnapshot, 0, 100, findings.SealNotShown) }()
+	go func() { sealed <- l.SealUnseen(ctx, tables.StreamSnapshot, 0, 100, SealNotShown) }()
 	d.WaitFor("SELECT EXISTS (SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database AND d.datname = current_database() WHERE NOT k.granted AND k.relation = 'indexer.created'::regclass)")
 	d.Exec("SELECT FROM indexer.leadership WHERE role = 'repair' FOR UPDATE NOWAIT")
 	require.NoError(t, tx.Rollback(ctx))
@@ -422,12 +422,12 @@ func TestWhatIsGoneIsNotSealed(t *testing.T) {
 	require.NoError(t, back.Prune(t.Context(), 5))
 	back.Close()
 	for _, w := range [][2]int64{{0, 4}, {2, 8}, {8, 11}} {
-		require.ErrorIs(t, l.SealUnseen(t.Context(), findings.SealedUpdates, w[0], w[1], findings.SealNotShown), store.ErrWatermarkMoved, "%v", w)
+		require.ErrorIs(t, l.SealUnseen(t.Context(), tables.StreamUpdates, w[0], w[1], SealNotShown), store.ErrWatermarkMoved, "%v", w)
 	}
 	_, err := l.SealUpdates(t.Context(), page(2, 8))
 	require.ErrorIs(t, err, store.ErrWatermarkMoved)
 	require.Empty(t, d.windows())
-	require.NoError(t, l.SealUnseen(t.Context(), findings.SealedUpdates, 5, 10, findings.SealNotShown))
+	require.NoError(t, l.SealUnseen(t.Context(), tables.StreamUpdates, 5, 10, SealNotShown))
 
 	h, records := storedPage(t)
 	_, err = h.l.SealRecords(t.Context(), 0, records)
@@ -439,7 +439,7 @@ func TestWhatIsGoneIsNotSealed(t *testing.T) {
 	_, err = h.l.SealRecords(t.Context(), 0, records)
 	require.ErrorIs(t, err, store.ErrPositionMoved)
 	h.moved(h.l.CompleteTransactions(t.Context(), h.at))
-	require.ErrorIs(t, h.l.SealUnseen(t.Context(), findings.SealedTransactions, 0, h.at.LastSeq+1, findings.SealNotShown), store.ErrPositionMoved)
+	require.ErrorIs(t, h.l.SealUnseen(t.Context(), tables.StreamTransactions, 0, h.at.LastSeq+1, SealNotShown), store.ErrPositionMoved)
 	require.Empty(t, h.Rows("SELECT from_exclusive FROM ledger.verifications"))
 	_, err = h.l.SealRecords(t.Context(), 0, records)
 	require.NoError(t, err)

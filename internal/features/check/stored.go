@@ -351,7 +351,7 @@ func (c *checker) reportLastUpdate(ctx context.Context, s section, db *store.Sto
 	}
 	within, cancel := context.WithTimeout(ctx, searches*c.timeout)
 	defer cancel()
-	unknown, err := ingest.CheckLast(within, client, storedUpdates{db, audit.New(db)}, contents.Watermark)
+	unknown, err := ingest.CheckLast(within, client, audit.New(db), contents.Watermark)
 	switch {
 	case err != nil && ingest.Lasting(err):
 		what, do := explained(err)
@@ -364,12 +364,6 @@ func (c *checker) reportLastUpdate(ctx context.Context, s section, db *store.Sto
 	default:
 		s.ok("watermark", "%s", text)
 	}
-}
-
-// storedUpdates implements ingest.StoredUpdates.
-type storedUpdates struct {
-	*store.Store
-	*audit.Stored
 }
 
 // reportStoredHistory reports the stored transaction history, and compares its network with that of the Scan service.

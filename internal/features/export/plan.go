@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
@@ -114,7 +113,7 @@ func changedSince(m *Manifest, state store.ExportState) (changed *store.ExportCh
 		case c.Reason == store.ChangePruned:
 			floor = c.To
 		}
-		if (c.Of == findings.SealedTransactions) != m.Records || c.Reason == store.ChangePruned || c.Number <= m.Change {
+		if (c.Of == store.StreamTransactions) != m.Records || c.Reason == store.ChangePruned || c.Number <= m.Change {
 			continue
 		}
 		if c.Reason != store.ChangeRedacted && !m.Records && floor > m.CompleteFrom {

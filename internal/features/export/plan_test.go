@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
@@ -67,8 +66,8 @@ func TestPlan(t *testing.T) {
 		"carried, then repaired":          {done: done(0, 0, 10, 20), floor: 10, watermark: 20, changes: []store.ExportChange{pruned(1, 10), changed(2, 0, 10)}, outdated: []ledger.Offset{10}, gap: ledger.Range{From: 10, To: 20}},
 		"pruned, then redacted":           {done: done(0, 0, 10, 20), floor: 10, watermark: 20, changes: []store.ExportChange{pruned(1, 10), redacted(2, 15)}, outdated: []ledger.Offset{10}, gap: ledger.Range{From: 10, To: 20}},
 		"redacted where it was pruned":    {done: done(0, 0, 10, 20), floor: 10, watermark: 20, changes: []store.ExportChange{pruned(1, 10), redacted(2, 5)}, refused: "redacted after they had been exported"},
-		"transactions changed":            {done: done(0, 0, 10, 20), watermark: 20, changes: []store.ExportChange{{Number: 1, To: 20, Of: findings.SealedTransactions}}, gap: ledger.Range{From: 20, To: 20}},
-		"another change of the number":    {done: done(7, 0, 10), watermark: 20, changes: []store.ExportChange{{Number: 7, At: time.Unix(7, 0), Of: findings.SealedTransactions}}, refused: "or was restored"},
+		"transactions changed":            {done: done(0, 0, 10, 20), watermark: 20, changes: []store.ExportChange{{Number: 1, To: 20, Of: store.StreamTransactions}}, gap: ledger.Range{From: 20, To: 20}},
+		"another change of the number":    {done: done(7, 0, 10), watermark: 20, changes: []store.ExportChange{{Number: 7, At: time.Unix(7, 0), Of: store.StreamTransactions}}, refused: "or was restored"},
 		"fewer changes":                   {done: done(7, 0, 10), watermark: 20, changes: []store.ExportChange{changed(6, 0, 1)}, refused: "or was restored"},
 		"of which it is part by now":      {done: done(6, 0, 10), watermark: 20, changes: []store.ExportChange{changed(7, 10, 20)}, gap: ledger.Range{From: 10, To: 20}},
 		"pruned before it was":            {done: done(0, 0, 10), floor: 20, watermark: 30, refused: "were not exported"},
@@ -185,13 +184,13 @@ func TestPlanOfRecords(t *testing.T) {
 	t.Parallel()
 	done := []Manifest{{Records: true, To: 10}, {Records: true, From: 10, To: 20}}
 	state := store.ExportState{Extent: store.Extent{Started: true, Watermark: 60}, Records: true, Changes: []store.ExportChange{
-		{Number: 1, To: 5, Of: findings.SealedUpdates, Reason: store.ChangeRepaired},
+		{Number: 1, To: 5, Of: store.StreamUpdates, Reason: store.ChangeRepaired},
 	}}
 	outdated, gap, err := plan("there", slices.Clone(done), state, 60)
 	require.NoError(t, err)
 	require.Empty(t, outdated)
 	require.Equal(t, ledger.Range{From: 20, To: 60}, gap)
-	state.Changes = append(state.Changes, store.ExportChange{Number: 2, To: 50, Of: findings.SealedTransactions, Reason: "read again"})
+	state.Changes = append(state.Changes, store.ExportChange{Number: 2, To: 50, Of: store.StreamTransactions, Reason: "read again"})
 	outdated, gap, err = plan("there", slices.Clone(done), state, 60)
 	require.NoError(t, err)
 	require.Equal(t, done, outdated)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 )
 
@@ -174,9 +173,9 @@ func Sorted(list []string) []string {
 }
 
 // Collect keeps what is found in a list.
-func Collect(list *[]findings.Difference) func(findings.Difference) error {
-	return func(d findings.Difference) error {
-		*list = append(*list, d)
+func Collect[T any](list *[]T) func(T) error {
+	return func(found T) error {
+		*list = append(*list, found)
 		return nil
 	}
 }

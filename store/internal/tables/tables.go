@@ -11,9 +11,10 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// The streams, as checkpoints, coverage and exact payloads name them.
+// The streams, as checkpoints, coverage, seals and rewrites name them.
 const (
 	StreamUpdates      = "updates"
+	StreamSnapshot     = "snapshot" // of seals and rewrites: the snapshot that is carried
 	StreamTransactions = "transactions"
 )
 

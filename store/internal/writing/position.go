@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/tables"
@@ -48,8 +47,8 @@ func ClearRecords(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition
 	if err := PutPosition(ctx, tx, next, "", nil); err != nil {
 		return at, err
 	}
-	if err := Unseal(ctx, tx, findings.SealedTransactions, 0); err != nil {
+	if err := Unseal(ctx, tx, tables.StreamTransactions, 0); err != nil {
 		return at, err
 	}
-	return next, NoteRewrite(ctx, tx, findings.SealedTransactions, 0, at.LastSeq, reason)
+	return next, NoteRewrite(ctx, tx, tables.StreamTransactions, 0, at.LastSeq, reason)
 }

@@ -21,8 +21,8 @@ const (
 )
 
 // NoteRewrite notes for readers that this transaction changed something of a stream after one place up to another.
-// Other transactions that call it wait until this one ends, so it comes last. stream is one of the Sealed constants of
-// package findings.
+// Other transactions that call it wait until this one ends, so it comes last. stream is one of the
+// streams of package tables.
 func NoteRewrite(ctx context.Context, tx pgx.Tx, stream string, from, to int64, reason string) error {
 	if from >= to {
 		return nil

@@ -1,4 +1,4 @@
-package verify
+package audit
 
 import (
 	"context"
@@ -11,14 +11,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/scan"
 	"ledgerindexer/store"
-	"ledgerindexer/store/audit"
 )
 
 // servedTransactions is a simulated service, and a database that has read its history.
@@ -33,16 +31,6 @@ type servedTransactions struct {
 	at     ledger.TransactionsPosition
 }
 
-func migrateStore(ctx context.Context, url string) error {
-	s, err := store.Open(store.Config{URL: url})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	_, err = s.Migrate(ctx)
-	return err
-}
-
 func newServedTransactions(t *testing.T, updates int, opts sandbox.ScanOptions) *servedTransactions {
 	t.Helper()
 	h := &servedTransactions{t: t, ledger: sandbox.NewLedger(sandbox.Options{Seed: 77})}
@@ -51,7 +39,7 @@ func newServedTransactions(t *testing.T, updates int, opts sandbox.ScanOptions) 
 	h.scan = sandbox.NewScan(h.ledger, opts)
 	server := httptest.NewServer(h.scan)
 	t.Cleanup(server.Close)
-	url := throwaway.Migrated(t, migrateStore)
+	url := throwaway.Migrated(t, migrate)
 	var err error
 	h.client, err = scan.New(scan.Config{URL: server.URL})
 	require.NoError(t, err)
@@ -121,27 +109,21 @@ func (h *servedTransactions) all() []ledger.Transaction {
 }
 
 // verify compares, and repairs if that is wanted.
-func (h *servedTransactions) verify(repair bool) (list []findings.Difference, result TransactionsResult, err error) {
+func (h *servedTransactions) verify(repair bool) (list []Difference, result TransactionsResult, err error) {
 	h.t.Helper()
 	v := Transactions{
-		Source: h.client, Database: struct {
-			*store.Store
-			*audit.Stored
-		}{h.store, audit.New(h.store)}, Progress: func(Progress) {}, Logger: slog.New(slog.DiscardHandler),
-		Found: func(d findings.Difference) error {
+		Source: h.client, Database: New(h.store), Progress: func(Progress) {}, Logger: slog.New(slog.DiscardHandler),
+		Found: func(d Difference) error {
 			list = append(list, d)
 			return nil
 		},
 	}
 	if repair {
-		r, ok, err := audit.LeadRepair(h.t.Context(), h.store)
+		r, ok, err := LeadRepair(h.t.Context(), h.store)
 		require.NoError(h.t, err)
 		require.True(h.t, ok)
 		defer r.Close()
-		v.Repairer = struct {
-			*audit.Repairer
-			*store.TransactionsWriter
-		}{r, r.History()}
+		v.Repairer = r
 	}
 	result, err = v.Run(h.t.Context())
 	return list, result, err
@@ -183,7 +165,7 @@ func TestTheHistoryIsVerifiedAndReadAgain(t *testing.T) {
 		h.exec(damage.sql)
 		list, result, err = h.verify(true)
 		require.NoError(t, err, damage.sql)
-		require.True(t, slices.ContainsFunc(list, func(d findings.Difference) bool { return d.Relation == damage.relation }), "%s: %v", damage.sql, list)
+		require.True(t, slices.ContainsFunc(list, func(d Difference) bool { return d.Relation == damage.relation }), "%s: %v", damage.sql, list)
 		require.EqualValues(t, 1, result.Repaired, damage.sql)
 		require.Zero(t, result.Remaining, damage.sql)
 		require.Equal(t, want, h.ids(), damage.sql)

@@ -1,13 +1,13 @@
-package verify
+package audit
 
 import (
 	"cmp"
 	"context"
 	"fmt"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/tables"
 )
 
 // windowBytes is about how many bytes of JSON a window has at most: all of it is in memory when it is compared.
@@ -18,16 +18,15 @@ type updateSeals struct {
 	sealMemory
 	source   UpdateSource
 	database SealDatabase
-	sealer   Sealer
 	// updates of about windowBytes, at most those of a full one, by the window that was read last; 0: none was read yet
 	fit int64
 }
 
-func (u *updateSeals) window(ctx context.Context) (*findings.Window, error) {
-	return u.database.NextWindow(ctx, findings.SealedUpdates, cmp.Or(u.fit, u.size()), u.again, u.known)
+func (u *updateSeals) window(ctx context.Context) (*Window, error) {
+	return u.database.NextWindow(ctx, tables.StreamUpdates, cmp.Or(u.fit, u.size()), u.again, u.known)
 }
 
-func (u *updateSeals) seal(ctx context.Context, w findings.Window) (Sealing, bool, error) {
+func (u *updateSeals) seal(ctx context.Context, w Window) (Sealing, bool, error) {
 	pruned, err := ingest.AskPruned(ctx, u.source)
 	if err != nil {
 		return Sealing{}, false, err
@@ -36,20 +35,20 @@ func (u *updateSeals) seal(ctx context.Context, w findings.Window) (Sealing, boo
 		if !w.Again {
 			w.To = min(w.To, int64(pruned))
 		}
-		return u.sealUnseen(ctx, u.sealer, findings.SealedUpdates, w, findings.SealNotShown)
+		return u.sealUnseen(ctx, u.database, tables.StreamUpdates, w, SealNotShown)
 	}
 	page, err := u.read(ctx, w)
 	if err != nil {
 		return Sealing{}, false, err
 	}
-	c, err := u.sealer.SealUpdates(ctx, page)
-	return Sealing{Stream: findings.SealedUpdates, From: int64(page.From), To: int64(page.To), Comparison: c}, err == nil,
+	c, err := u.database.SealUpdates(ctx, page)
+	return Sealing{Stream: tables.StreamUpdates, From: int64(page.From), To: int64(page.To), Comparison: c}, err == nil,
 		err
 }
 
 // read reads a window as one page. A window that was not sealed before may end sooner, when it is full or has
 // windowBytes.
-func (u *updateSeals) read(ctx context.Context, w findings.Window) (ledger.Page, error) {
+func (u *updateSeals) read(ctx context.Context, w Window) (ledger.Page, error) {
 	whole := ledger.Page{From: ledger.Offset(w.From), To: ledger.Offset(w.From)}
 	for to := ledger.Offset(w.To); whole.To < to; {
 		u.pace(ctx)
@@ -72,13 +71,4 @@ func (u *updateSeals) read(ctx context.Context, w findings.Window) (ledger.Page,
 		u.fit = min(max(1, windowBytes*n/max(1, whole.Bytes)), u.size())
 	}
 	return whole, nil
-}
-
-// sealUnseen seals a window that can't be compared.
-func (s *Seals) sealUnseen(ctx context.Context, sealer Sealer, stream string, w findings.Window,
-	why findings.SealResult) (Sealing, bool, error) {
-	s.pace(ctx)
-	s.spent(int(s.size())) // the database has to read as much
-	err := sealer.SealUnseen(ctx, stream, w.From, w.To, why)
-	return Sealing{Stream: stream, From: w.From, To: w.To, Unseen: why}, err == nil, err
 }

@@ -1,12 +1,12 @@
-package verify
+package audit
 
 import (
 	"context"
 	"errors"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/tables"
 )
 
 // A window that the service does not show is requested this often before it is sealed without a comparison: the service
@@ -17,20 +17,18 @@ type recordSeals struct {
 	*Seals
 	sealMemory
 	source   ingest.TransactionsSource
-	history  TransactionsDatabase
 	database SealDatabase
-	sealer   Sealer
 
 	hidden     int64 // the beginning of a window that was not shown
 	hiddenSeen int   // how often it was not
 }
 
-func (r *recordSeals) window(ctx context.Context) (*findings.Window, error) {
-	return r.database.NextWindow(ctx, findings.SealedTransactions, r.size(), r.again, r.known)
+func (r *recordSeals) window(ctx context.Context) (*Window, error) {
+	return r.database.NextWindow(ctx, tables.StreamTransactions, r.size(), r.again, r.known)
 }
 
-func (r *recordSeals) seal(ctx context.Context, w findings.Window) (Sealing, bool, error) {
-	at, _, err := r.history.TransactionsStanding(ctx)
+func (r *recordSeals) seal(ctx context.Context, w Window) (Sealing, bool, error) {
+	at, _, err := r.database.TransactionsStanding(ctx)
 	if err != nil || at.Rereading || w.To > at.LastSeq {
 		return Sealing{}, false, err
 	}
@@ -43,14 +41,14 @@ func (r *recordSeals) seal(ctx context.Context, w findings.Window) (Sealing, boo
 	if len(records) == 0 {
 		return r.countNotShown(ctx, w)
 	}
-	c, err := r.sealer.SealRecords(ctx, w.From, records)
-	return Sealing{Stream: findings.SealedTransactions, From: w.From, To: w.To, Comparison: c}, err == nil, err
+	c, err := r.database.SealRecords(ctx, w.From, records)
+	return Sealing{Stream: tables.StreamTransactions, From: w.From, To: w.To, Comparison: c}, err == nil, err
 }
 
 // read reads the records of a window from the service. None: the service does not show all of them after the records
 // that are stored before the window.
-func (r *recordSeals) read(ctx context.Context, w findings.Window) (records []ledger.Transaction, err error) {
-	known, err := r.history.TransactionsMarks(ctx, w.From)
+func (r *recordSeals) read(ctx context.Context, w Window) (records []ledger.Transaction, err error) {
+	known, err := r.database.TransactionsMarks(ctx, w.From)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +68,7 @@ func (r *recordSeals) read(ctx context.Context, w findings.Window) (records []le
 }
 
 // countNotShown counts how often a window was not shown, and seals it as such after hiddenTries.
-func (r *recordSeals) countNotShown(ctx context.Context, w findings.Window) (Sealing, bool, error) {
+func (r *recordSeals) countNotShown(ctx context.Context, w Window) (Sealing, bool, error) {
 	if r.hidden != w.From {
 		r.hidden, r.hiddenSeen = w.From, 0
 	}
@@ -78,5 +76,5 @@ func (r *recordSeals) countNotShown(ctx context.Context, w findings.Window) (Sea
 		return Sealing{}, false, nil
 	}
 	r.hiddenSeen = 0
-	return r.sealUnseen(ctx, r.sealer, findings.SealedTransactions, w, findings.SealNotShown)
+	return r.sealUnseen(ctx, r.database, tables.StreamTransactions, w, SealNotShown)
 }

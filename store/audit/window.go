@@ -1,11 +1,4 @@
-package findings
-
-// The streams that are verified and sealed window by window, as ledger.verifications names them.
-const (
-	SealedUpdates      = "updates"
-	SealedSnapshot     = "snapshot" // the carried snapshot
-	SealedTransactions = "transactions"
-)
+package audit
 
 // Window is a range of a stream that is compared with its source, and sealed, as a whole.
 type Window struct {

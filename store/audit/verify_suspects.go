@@ -1,7 +1,6 @@
-package verify
+package audit
 
 import (
-	"context"
 	"maps"
 	"slices"
 
@@ -43,25 +42,4 @@ func (s *suspects) ranges() (ranges []ledger.Range) {
 		}
 	}
 	return ranges
-}
-
-// rereadSuspects reads the updates at suspect offsets again, between history floor and watermark, as far as the
-// participant still serves them. For offsets at or below the floor it compares the carried snapshot.
-func (u *Updates) rereadSuspects(ctx context.Context, s *suspects) error {
-	carried := false
-	for _, r := range s.ranges() {
-		carried = carried || r.From < u.result.Bounds.Floor
-		r.From = max(r.From, u.result.Bounds.Floor, u.pruned)
-		r.To = min(r.To, u.result.Bounds.Watermark)
-		if err := u.readRange(ctx, "updates that are suspect", r, nil); err != nil {
-			return err
-		}
-	}
-	if s.more {
-		u.note("updates at more than %d offsets that are suspect: run `indexer verify --all --repair`", mostDoubtful)
-	}
-	if carried {
-		return u.carried(ctx)
-	}
-	return nil
 }

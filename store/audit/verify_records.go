@@ -1,34 +1,18 @@
-package verify
+package audit
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 )
-
-// RecordsDatabase is the stored records that follow from the updates of a network. Its methods only read.
-type RecordsDatabase interface {
-	// ComparePosition compares the tables of records with the position and with one another, and CompareBalances those
-	// that follow from them. They call step with what they compare next.
-	ComparePosition(ctx context.Context, step func(what string), found Found) error
-	CompareBalances(ctx context.Context, step func(what string), found Found) error
-	// CompareFollowing derives the records again, and compares them. It calls step with the offset it has come to.
-	CompareFollowing(ctx context.Context, step func(at ledger.Offset), found Found) (findings.Following, error)
-}
-
-// RecordsRepairer derives the records again. It may be repeated.
-type RecordsRepairer interface {
-	DeriveAgain(ctx context.Context, step func(at ledger.Offset)) error
-}
 
 // Records verifies the records that follow from the updates of a network against these, as they are stored. It asks no
 // source.
 type Records struct {
-	Database RecordsDatabase
-	Repairer RecordsRepairer // nil: nothing is written
+	Database *Stored
+	Repairer *Repairer // nil: nothing is written
 	Found    Found
 	Progress func(Progress)
 	Logger   *slog.Logger
@@ -38,7 +22,7 @@ type Records struct {
 // compared, also if an error ended the comparison.
 func (r *Records) Run(ctx context.Context) (result TransactionsResult, err error) {
 	differences := int64(0)
-	following, err := r.compare(ctx, func(d findings.Difference) error {
+	following, err := r.compare(ctx, func(d Difference) error {
 		differences++
 		return r.Found(d)
 	})
@@ -60,7 +44,7 @@ func (r *Records) Run(ctx context.Context) (result TransactionsResult, err error
 		})
 	})
 	if err == nil {
-		_, err = r.compare(ctx, func(d findings.Difference) error {
+		_, err = r.compare(ctx, func(d Difference) error {
 			result.Remaining++
 			logRemaining(ctx, r.Logger, d)
 			return nil
@@ -73,7 +57,7 @@ func (r *Records) Run(ctx context.Context) (result TransactionsResult, err error
 	return result, nil
 }
 
-func (r *Records) compare(ctx context.Context, found Found) (following findings.Following, err error) {
+func (r *Records) compare(ctx context.Context, found Found) (following Following, err error) {
 	step := func(what string) { r.Progress(Progress{Step: what}) }
 	if err := r.Database.ComparePosition(ctx, step, found); err != nil {
 		return following, err

@@ -1,10 +1,9 @@
-package verify
+package audit
 
 import (
 	"context"
 	"log/slog"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
@@ -30,12 +29,11 @@ func (s *inRanges) ReadUpdates(ctx context.Context, after, to ledger.Offset) (le
 	return s.ranges.Read(ctx, s.logger, s.UpdateSource.ReadUpdates, ledger.Range{From: after, To: to})
 }
 
-// Found is called for each difference. If it returns an error, the comparison ends with that error.
-type Found = func(findings.Difference) error
-
 // UpdateDatabase is the stored updates and what follows from them. Its methods only read.
 type UpdateDatabase interface {
 	ingest.StoredUpdates
+	// Compare compares what is stored of a page's range with the page. An error of found ends it and is returned.
+	Compare(ctx context.Context, page ledger.Page, found Found) error
 	// Bounds returns floors and watermark, as recorded. started is false if nothing was indexed.
 	Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error)
 	// Led reports whether a process leads now that moves the watermark.
@@ -54,7 +52,7 @@ type UpdateDatabase interface {
 		found Found) error
 	// ActiveAt calls each with the keys of all that is stored as active at an offset, in no order, and with the difference
 	// that such a row is if the participant has no entry for it.
-	ActiveAt(ctx context.Context, at ledger.Offset, each func(key string, extra findings.Difference) error) error
+	ActiveAt(ctx context.Context, at ledger.Offset, each func(key string, extra Difference) error) error
 
 	// FinishedSnapshot returns the carried snapshot; nil: indexing began without one.
 	FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error)
@@ -68,7 +66,7 @@ type UpdateDatabase interface {
 	CompareLookup(ctx context.Context, contract ledger.Contract, found Found) error
 
 	// CarriedAt is ActiveAt of the carried rows.
-	CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra findings.Difference) error) error
+	CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra Difference) error) error
 }
 
 // UpdateRepairer writes again what differs. Each call is one transaction that excludes other writers of the stream.

@@ -1,14 +1,35 @@
-package verify
+package audit
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
+
+// Progress is the progress of a step of the verification.
+type Progress struct {
+	Step     string // what is compared, for messages
+	Done, Of int64  // in offsets, entries or records; Of is 0 if it is not known
+}
+
+// Found is called for each difference. If it returns an error, the comparison ends with that error.
+type Found = func(Difference) error
+
+// maxOffset stands for the end of what is stored, wherever that is.
+const maxOffset ledger.Offset = math.MaxInt64
+
+func errUnstarted() error {
+	return &ledger.Problem{What: "nothing has been indexed into the database yet, so there is nothing to verify",
+		Do: "let the indexer, or a backfill, begin"}
+}
+
+// errTransactionsChanged is the error for a service that changed while it was read.
+var errTransactionsChanged = errors.New("the service of the transaction history served other records in the same " +
+	"place than before: it changed while it was read; verify again")
 
 // mostTries is how often something is tried before verification gives up, which takes about two minutes.
 const mostTries = 10
@@ -27,10 +48,6 @@ func withRetry[T any](ctx context.Context, logger *slog.Logger, ask func() (T, e
 		return err
 	})
 	return answer, err
-}
-
-func logRemaining(ctx context.Context, logger *slog.Logger, d findings.Difference) {
-	logger.WarnContext(ctx, "still different after it was repaired", "difference", d.String())
 }
 
 // repairPatiently is Patiently for a repair, but does not repeat one that has exceeded its time limit: it would again.
@@ -55,3 +72,9 @@ func final(err error) bool {
 		errors.Is(err, ledger.ErrCursorRefused) ||
 		errors.Is(err, errTransactionsChanged)
 }
+
+func logRemaining(ctx context.Context, logger *slog.Logger, d Difference) {
+	logger.WarnContext(ctx, "still different after it was repaired", "difference", d.String())
+}
+
+func ignore(Difference) error { return nil }

@@ -1,4 +1,4 @@
-package verify
+package audit
 
 import (
 	"errors"
@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"ledgerindexer/findings"
 )
 
 func TestExtrasAreFound(t *testing.T) {
@@ -37,15 +35,15 @@ func TestExtrasAreFound(t *testing.T) {
 				}
 				return nil
 			},
-			func(each func(string, findings.Difference) error) error {
+			func(each func(string, Difference) error) error {
 				for _, key := range stored {
-					if err := each(key, findings.Difference{Row: key}); err != nil {
+					if err := each(key, Difference{Row: key}); err != nil {
 						return err
 					}
 				}
 				return nil
 			},
-			func(key string, d findings.Difference) error {
+			func(key string, d Difference) error {
 				require.Equal(t, key, d.Row)
 				got = append(got, key)
 				return nil
@@ -62,8 +60,8 @@ func TestExtrasEndWithAnError(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("failed")
 	nothing := func(func(string)) error { return nil }
-	one := func(each func(string, findings.Difference) error) error { return each("a", findings.Difference{}) }
-	found := func(string, findings.Difference) error { return failed }
+	one := func(each func(string, Difference) error) error { return each("a", Difference{}) }
+	found := func(string, Difference) error { return failed }
 	require.ErrorIs(t, extras(nothing, one, found), failed)
 	require.ErrorIs(t, extras(func(func(string)) error { return failed }, one, found), failed)
 	require.NoError(t, extras(func(seen func(string)) error { seen("a"); return nil }, one, found))

@@ -1,4 +1,4 @@
-package verify
+package audit
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
@@ -47,54 +46,41 @@ type Seals struct {
 type Sealing struct {
 	Stream   string
 	From, To int64 // from exclusive
-	// why nothing was compared: findings.SealNotShown or findings.SealPruned; empty: the window was
-	Unseen findings.SealResult
-	findings.Comparison
+	// why nothing was compared: SealNotShown or SealPruned; empty: the window was
+	Unseen SealResult
+	Comparison
 }
 
 // Result returns the result as ledger.verifications shows it, except that there a window that differed before it could
 // not be compared any more stays different.
-func (s Sealing) Result() findings.SealResult {
+func (s Sealing) Result() SealResult {
 	return cmp.Or(s.Unseen, s.Comparison.Result())
 }
 
-// SealDatabase chooses the windows to seal.
+// SealDatabase is a Sealer: it chooses the windows, and seals each in one transaction that reads just the rows that it
+// seals. After an error the outcome is unknown, so the next window is read from the database again.
 type SealDatabase interface {
-	// NextWindow returns the next window to seal of a stream; nil: none. It is a range without a window, with at most size
-	// updates or records, or a window that has to be compared again: one that was repaired in part, or that differed and
-	// begins at again or later. There are no holes before the window that begins at known.
-	NextWindow(ctx context.Context, stream string, size, again, known int64) (*findings.Window, error)
-	// SnapshotWindow is NextWindow for the carried snapshot, which has one window, up to its offset.
-	SnapshotWindow(ctx context.Context, again int64) (*findings.Window, error)
-	// SnapshotRows returns a digest of all rows of the snapshot at an offset.
-	SnapshotRows(ctx context.Context, at ledger.Offset) (findings.RowsDigest, error)
-	// CompareCarried and CarriedAt are those of UpdateDatabase.
+	NextWindow(ctx context.Context, stream string, size, again, known int64) (*Window, error)
+	SnapshotWindow(ctx context.Context, again int64) (*Window, error)
+	SnapshotRows(ctx context.Context, at ledger.Offset) (RowsDigest, error)
 	CompareCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry,
 		seen func(key string), found Found) error
-	CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra findings.Difference) error) error
-}
+	CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra Difference) error) error
+	TransactionsStanding(ctx context.Context) (at ledger.TransactionsPosition, networkID string, err error)
+	TransactionsMarks(ctx context.Context, upTo int64) ([]ledger.TransactionsMark, error)
 
-// Sealer seals windows, each in one transaction that reads just the rows that it seals. After an error the outcome is
-// unknown, so the next window is read from the database again.
-type Sealer interface {
-	// SealUpdates compares a page with what is stored of its range, and seals the range.
-	SealUpdates(ctx context.Context, page ledger.Page) (findings.Comparison, error)
-	// SealRecords compares consecutive records with the rows after a seq, and seals those.
-	SealRecords(ctx context.Context, after int64, records []ledger.Transaction) (findings.Comparison, error)
-	// SealSnapshot seals the carried rows with the result of comparing them, if their digest is unchanged; else ok is
-	// false: a repair came between.
-	SealSnapshot(ctx context.Context, at ledger.Offset, digest findings.RowsDigest,
-		c findings.Comparison) (ok bool, err error)
-	// SealUnseen seals a window that can't be compared. why is findings.SealNotShown or findings.SealPruned.
-	SealUnseen(ctx context.Context, stream string, from, to int64, why findings.SealResult) error
+	SealUpdates(ctx context.Context, page ledger.Page) (Comparison, error)
+	SealRecords(ctx context.Context, after int64, records []ledger.Transaction) (Comparison, error)
+	SealSnapshot(ctx context.Context, at ledger.Offset, digest RowsDigest, c Comparison) (ok bool, err error)
+	SealUnseen(ctx context.Context, stream string, from, to int64, why SealResult) error
 }
 
 type sealStream interface {
 	// window returns the next window to seal; nil: none.
-	window(ctx context.Context) (*findings.Window, error)
+	window(ctx context.Context) (*Window, error)
 	// seal compares a window, or a part of it, and seals it. ok is false if the window has to wait, or if only a part was
 	// compared: then the stream's next turn compares the next part.
-	seal(ctx context.Context, w findings.Window) (sealing Sealing, ok bool, err error)
+	seal(ctx context.Context, w Window) (sealing Sealing, ok bool, err error)
 	// memory returns the state of the stream.
 	memory() *sealMemory
 }
@@ -109,78 +95,11 @@ type sealMemory struct {
 
 func (m *sealMemory) memory() *sealMemory { return m }
 
-// Run works until ctx ends (nil), all is sealed after Finish (nil), or something fails. It may be called again after an
-// error.
-func (s *Seals) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		last := ingest.Finishing(s.Finish)
-		sealed, err := s.step(ctx, last)
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-		if s.Working != nil {
-			s.Working()
-		}
-		switch {
-		case sealed:
-		case !last:
-			ingest.SleepOr(ctx, lookEvery, s.Finish, nil)
-		default: // what has to wait is for the next run
-			return nil
-		}
-	}
-	return nil
-}
-
-// step seals a window, or compares a part of it, in the next stream that has one. It reports whether there was one.
-// With last, a window that is not full waits for nothing.
-func (s *Seals) step(ctx context.Context, last bool) (bool, error) {
-	for range s.streams {
-		stream := s.streams[s.turn%len(s.streams)]
-		s.turn++
-		m := stream.memory()
-		if time.Now().Before(m.waitTill) {
-			continue
-		}
-		w, err := stream.window(ctx)
-		if err != nil {
-			return false, err
-		}
-		if w == nil || !w.Full && !last && time.Since(m.shortAt) < longestOpen {
-			continue
-		}
-		sealing, ok, err := stream.seal(ctx, *w)
-		if err != nil {
-			return false, err
-		}
-		if m.partly {
-			return true, nil
-		}
-		if !ok {
-			m.waitTill = time.Now().Add(longestOpen)
-			continue
-		}
-		if !w.Again {
-			m.known = sealing.From
-		}
-		m.again = max(m.again, sealing.To) // this run has compared everything up to here
-		if !w.Full && sealing.To == w.To {
-			m.shortAt = time.Now()
-		}
-		s.report(ctx, sealing)
-		return true, nil
-	}
-	return false, nil
-}
-
 // report logs a sealed window, and passes it to Sealed.
 func (s *Seals) report(ctx context.Context, sealing Sealing) {
 	switch {
 	case sealing.Unseen != "":
-		if s.unseen || sealing.Unseen == findings.SealPruned { // whoever pruned knows
+		if s.unseen || sealing.Unseen == SealPruned { // whoever pruned knows
 			break
 		}
 		s.unseen = true
@@ -213,7 +132,7 @@ func (s *Seals) report(ctx context.Context, sealing Sealing) {
 	}
 }
 
-func sentences(list []findings.Difference) (texts []string) {
+func sentences(list []Difference) (texts []string) {
 	for _, d := range list {
 		texts = append(texts, d.String())
 	}
@@ -235,17 +154,11 @@ func (s *Seals) spent(n int) {
 	s.next = s.next.Add(time.Duration(n) * time.Second / time.Duration(s.Rate()))
 }
 
-// AddUpdates adds a participant's updates, and the carried snapshot.
-func (s *Seals) AddUpdates(source UpdateSource, database SealDatabase, sealer Sealer) {
-	source = &inRanges{UpdateSource: source, logger: s.Logger}
-	s.streams = append(s.streams,
-		&snapshotSeals{Seals: s, source: source, database: database, sealer: sealer},
-		&updateSeals{Seals: s, source: source, database: database, sealer: sealer})
-}
-
-// AddTransactions adds the transaction history.
-func (s *Seals) AddTransactions(source ingest.TransactionsSource, history TransactionsDatabase, database SealDatabase,
-	sealer Sealer) {
-	s.streams = append(s.streams, &recordSeals{Seals: s, source: source, history: history, database: database,
-		sealer: sealer})
+// sealUnseen seals a window that can't be compared.
+func (s *Seals) sealUnseen(ctx context.Context, database SealDatabase, stream string, w Window,
+	why SealResult) (Sealing, bool, error) {
+	s.pace(ctx)
+	s.spent(int(s.size())) // the database has to read as much
+	err := database.SealUnseen(ctx, stream, w.From, w.To, why)
+	return Sealing{Stream: stream, From: w.From, To: w.To, Unseen: why}, err == nil, err
 }

@@ -1,4 +1,4 @@
-package verify
+package audit
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
@@ -18,8 +17,8 @@ import (
 // again.
 type Transactions struct {
 	Source   ingest.TransactionsSource // nil: only the tables are compared with one another
-	Database TransactionsDatabase
-	Repairer TransactionsRepairer // nil: nothing is written
+	Database *Stored
+	Repairer *Repairer // nil: nothing is written
 	Found    Found
 	Progress func(Progress)
 	Logger   *slog.Logger
@@ -47,10 +46,6 @@ type TransactionsResult struct {
 	Compared  bool     `json:"-"`       // at least one answer of the service was compared, an empty one included
 }
 
-// errTransactionsChanged is the error for a service that changed while it was read.
-var errTransactionsChanged = errors.New("the service of the transaction history served other records in the same " +
-	"place than before: it changed while it was read; verify again")
-
 // Run compares, and repairs if there is a Repairer. It passes each difference to Found. The result says what was
 // compared, also if an error ended the comparison.
 //
@@ -73,7 +68,7 @@ func (h *Transactions) run(ctx context.Context) error {
 	if err != nil || h.Repairer == nil || inRecords+inBalances == 0 {
 		return errors.Join(err, notOffered)
 	}
-	remains := func(d findings.Difference) error { return h.countRemaining(ctx, d) }
+	remains := func(d Difference) error { return h.countRemaining(ctx, d) }
 	switch {
 	case inRecords > 0 && (!h.usable || notOffered != nil):
 		h.result.Remaining += inRecords + inBalances
@@ -102,7 +97,7 @@ func (h *Transactions) run(ctx context.Context) error {
 
 // counted passes differences to Found, and counts them.
 func (h *Transactions) counted(n *int64) Found {
-	return func(d findings.Difference) error {
+	return func(d Difference) error {
 		*n++
 		return h.Found(d)
 	}
@@ -129,7 +124,7 @@ func (h *Transactions) ask(ctx context.Context) error {
 // compare compares the tables with one another, and with the service.
 func (h *Transactions) compare(ctx context.Context, found Found) (notOffered, err error) {
 	h.reported, h.result.Records = map[string]bool{}, 0
-	err = h.Database.ComparePosition(ctx, h.step, func(d findings.Difference) error {
+	err = h.Database.ComparePosition(ctx, h.step, func(d Difference) error {
 		if len(h.reported) < mostReported {
 			h.reported[nameOf(d)] = true
 		}
@@ -138,7 +133,7 @@ func (h *Transactions) compare(ctx context.Context, found Found) (notOffered, er
 	if err != nil || !h.usable {
 		return nil, err
 	}
-	err = h.read(ctx, func(d findings.Difference) error {
+	err = h.read(ctx, func(d Difference) error {
 		if h.reported[nameOf(d)] {
 			return nil
 		}
@@ -151,7 +146,7 @@ func (h *Transactions) compare(ctx context.Context, found Found) (notOffered, er
 }
 
 // nameOf names a difference in the same way for both comparisons.
-func nameOf(d findings.Difference) string {
+func nameOf(d Difference) string {
 	d.Derived = false
 	return d.String()
 }
@@ -234,7 +229,7 @@ func (h *Transactions) next(ctx context.Context,
 func (h *Transactions) comparePage(ctx context.Context, after int64, records []ledger.Transaction,
 	found Found) (other bool, err error) {
 	others := 0
-	err = h.Database.CompareRecords(ctx, after, records, func(d findings.Difference) error {
+	err = h.Database.CompareRecords(ctx, after, records, func(d Difference) error {
 		if d.Relation == "transactions" && d.Column == "event_id" {
 			others++
 		}
@@ -247,7 +242,7 @@ func (h *Transactions) comparePage(ctx context.Context, after int64, records []l
 // lacks reports the records that the service does not have.
 func (h *Transactions) lacks(after, to int64, found Found) error {
 	for seq := after + 1; seq <= to; seq++ {
-		if err := found(findings.Difference{Kind: findings.Extra, Relation: "transactions", Seq: seq}); err != nil {
+		if err := found(Difference{Kind: Extra, Relation: "transactions", Seq: seq}); err != nil {
 			return err
 		}
 	}
@@ -263,7 +258,7 @@ func (h *Transactions) readAgain(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	tries := 0
-	loop := ingest.Transactions{Source: h.Source, Sink: h.Repairer, UntilCurrent: true, Logger: h.Logger,
+	loop := ingest.Transactions{Source: h.Source, Sink: h.Repairer.History(), UntilCurrent: true, Logger: h.Logger,
 		Watch: ingest.TransactionsWatch{
 			Committed: func(at ledger.TransactionsPosition, _ int) {
 				tries = 0
@@ -281,7 +276,7 @@ func (h *Transactions) readAgain(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-func (h *Transactions) countRemaining(ctx context.Context, d findings.Difference) error {
+func (h *Transactions) countRemaining(ctx context.Context, d Difference) error {
 	h.result.Remaining++
 	logRemaining(ctx, h.Logger, d)
 	return nil

@@ -1,4 +1,4 @@
-package verify
+package audit
 
 import (
 	"context"
@@ -35,10 +35,10 @@ func history(t *testing.T, text string) (list []ledger.UpdateRef) {
 		word, seconds, timed := strings.Cut(word, "@")
 		offset, id, ok := strings.Cut(word, ":")
 		require.True(t, ok, word)
-		u := ledger.UpdateRef{Offset: number(t, offset), UpdateKey: ledger.UpdateKey{ID: id, SynchronizerID: synchronizer}}
+		u := ledger.UpdateRef{Offset: offsetOf(t, offset), UpdateKey: ledger.UpdateKey{ID: id, SynchronizerID: synchronizer}}
 		at := u.Offset
 		if timed {
-			at = number(t, seconds)
+			at = offsetOf(t, seconds)
 		}
 		u.RecordTime = time.Unix(int64(at), 0).UTC()
 		list = append(list, u)
@@ -46,7 +46,7 @@ func history(t *testing.T, text string) (list []ledger.UpdateRef) {
 	return list
 }
 
-func number(t *testing.T, text string) (n ledger.Offset) {
+func offsetOf(t *testing.T, text string) (n ledger.Offset) {
 	t.Helper()
 	for _, digit := range text {
 		require.True(t, digit >= '0' && digit <= '9', text)

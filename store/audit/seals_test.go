@@ -1,4 +1,4 @@
-package verify
+package audit
 
 import (
 	"bytes"
@@ -15,9 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/tables"
 )
 
 // sealScript is a participant and a database whose offsets have an update each, and what was sealed of them.
@@ -28,18 +28,17 @@ type sealScript struct {
 
 	UpdateSource
 	ingest.TransactionsSource
-	TransactionsDatabase
 
 	pruned, watermark ledger.Offset
 	page              ledger.Offset // how many offsets a request brings, at most
 	widest            ledger.Offset // that the server can look through in time; 0: any range
 	bytes             int64         // of an update
 	bad               map[int64]bool
-	lacking           bool             // what is bad is not stored at all
-	failures          map[string]int   // by what fails, how often
-	snapshot          *findings.Window // not sealed yet
-	entries           int              // of the snapshot
-	refused           error            // to the reading of the snapshot
+	lacking           bool           // what is bad is not stored at all
+	failures          map[string]int // by what fails, how often
+	snapshot          *Window        // not sealed yet
+	entries           int            // of the snapshot
+	refused           error          // to the reading of the snapshot
 	standing          ledger.TransactionsPosition
 	behind            bool // the service shows nothing of the history
 	changed           bool // a repair changes the snapshot while it is compared
@@ -152,11 +151,11 @@ func (s *sealScript) TransactionsMarks(_ context.Context, upTo int64) (marks []l
 	return marks, nil
 }
 
-func (s *sealScript) NextWindow(_ context.Context, stream string, size, again, known int64) (*findings.Window, error) {
+func (s *sealScript) NextWindow(_ context.Context, stream string, size, again, known int64) (*Window, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := int64(s.watermark)
-	if stream == findings.SealedTransactions {
+	if stream == tables.StreamTransactions {
 		last = s.standing.LastSeq
 	} else {
 		s.looks = append(s.looks, time.Now())
@@ -164,7 +163,7 @@ func (s *sealScript) NextWindow(_ context.Context, stream string, size, again, k
 	at := int64(0)
 	for _, w := range s.windows[stream] {
 		if w.again || w.result == "different" && w.from >= again {
-			return &findings.Window{From: w.from, To: w.to, Full: true, Again: true}, nil
+			return &Window{From: w.from, To: w.to, Full: true, Again: true}, nil
 		}
 	}
 	for _, w := range s.windows[stream] {
@@ -173,20 +172,20 @@ func (s *sealScript) NextWindow(_ context.Context, stream string, size, again, k
 			continue
 		}
 		if w.from > at {
-			return &findings.Window{From: at, To: min(w.from, at+size), Full: true}, nil
+			return &Window{From: at, To: min(w.from, at+size), Full: true}, nil
 		}
 		at = w.to
 	}
 	if at >= last {
 		return nil, s.fails("NextWindow")
 	}
-	return &findings.Window{From: at, To: min(last, at+size), Full: last-at >= size}, s.fails("NextWindow")
+	return &Window{From: at, To: min(last, at+size), Full: last-at >= size}, s.fails("NextWindow")
 }
 
-func (s *sealScript) SnapshotWindow(_ context.Context, again int64) (*findings.Window, error) {
+func (s *sealScript) SnapshotWindow(_ context.Context, again int64) (*Window, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sealed := s.windows[findings.SealedSnapshot]
+	sealed := s.windows[tables.StreamSnapshot]
 	if len(sealed) == 0 {
 		return s.snapshot, nil
 	}
@@ -194,55 +193,55 @@ func (s *sealScript) SnapshotWindow(_ context.Context, again int64) (*findings.W
 	if !w.again && (w.result != "different" || w.from < again) {
 		return nil, nil
 	}
-	return &findings.Window{From: w.from, To: w.to, Full: true, Again: true}, nil
+	return &Window{From: w.from, To: w.to, Full: true, Again: true}, nil
 }
 
-func (s *sealScript) SnapshotRows(context.Context, ledger.Offset) (findings.RowsDigest, error) {
+func (s *sealScript) SnapshotRows(context.Context, ledger.Offset) (RowsDigest, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.changed {
 		s.changed = false
-		return findings.RowsDigest{Repairs: "before"}, nil
+		return RowsDigest{Repairs: "before"}, nil
 	}
-	return findings.RowsDigest{}, nil
+	return RowsDigest{}, nil
 }
 
 func (s *sealScript) CompareCarried(_ context.Context, _ ledger.Offset, _ int64, _ []ledger.ContractEntry, _ func(string), found Found) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bad[0] {
-		return found(findings.Difference{Kind: findings.Missing, Relation: "created"})
+		return found(Difference{Kind: Missing, Relation: "created"})
 	}
 	return nil
 }
 
-func (s *sealScript) CarriedAt(context.Context, ledger.Offset, func(string, findings.Difference) error) error {
+func (s *sealScript) CarriedAt(context.Context, ledger.Offset, func(string, Difference) error) error {
 	return nil
 }
 
-func (s *sealScript) SealUpdates(_ context.Context, page ledger.Page) (findings.Comparison, error) {
+func (s *sealScript) SealUpdates(_ context.Context, page ledger.Page) (Comparison, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.compare(findings.SealedUpdates, int64(page.From), int64(page.To))
+	return s.compare(tables.StreamUpdates, int64(page.From), int64(page.To))
 }
 
-func (s *sealScript) SealRecords(_ context.Context, from int64, records []ledger.Transaction) (findings.Comparison, error) {
+func (s *sealScript) SealRecords(_ context.Context, from int64, records []ledger.Transaction) (Comparison, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.compare(findings.SealedTransactions, from, from+int64(len(records)))
+	return s.compare(tables.StreamTransactions, from, from+int64(len(records)))
 }
 
-func (s *sealScript) SealSnapshot(_ context.Context, at ledger.Offset, digest findings.RowsDigest, c findings.Comparison) (bool, error) {
+func (s *sealScript) SealSnapshot(_ context.Context, at ledger.Offset, digest RowsDigest, c Comparison) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if digest.Repairs != "" {
 		return false, nil
 	}
-	s.seal(findings.SealedSnapshot, 0, int64(at), Sealing{Comparison: c}.Result())
+	s.seal(tables.StreamSnapshot, 0, int64(at), Sealing{Comparison: c}.Result())
 	return true, nil
 }
 
-func (s *sealScript) SealUnseen(_ context.Context, stream string, from, to int64, why findings.SealResult) error {
+func (s *sealScript) SealUnseen(_ context.Context, stream string, from, to int64, why SealResult) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.fails("SealUnseen"); err != nil {
@@ -252,11 +251,11 @@ func (s *sealScript) SealUnseen(_ context.Context, stream string, from, to int64
 	return nil
 }
 
-func (s *sealScript) compare(stream string, from, to int64) (c findings.Comparison, _ error) {
+func (s *sealScript) compare(stream string, from, to int64) (c Comparison, _ error) {
 	value := "value"
 	for at := from + 1; at <= to; at++ {
 		if s.bad[at] {
-			d := findings.Difference{Kind: findings.Altered, Relation: "updates", Offset: ledger.Offset(at), Column: "workflow_id", Wanted: &value}
+			d := Difference{Kind: Altered, Relation: "updates", Offset: ledger.Offset(at), Column: "workflow_id", Wanted: &value}
 			if !s.lacking {
 				d.Stored, d.Wanted = &value, nil
 			}
@@ -270,7 +269,7 @@ func (s *sealScript) compare(stream string, from, to int64) (c findings.Comparis
 	return c, s.fails("the answer to Seal")
 }
 
-func (s *sealScript) seal(stream string, from, to int64, result findings.SealResult) {
+func (s *sealScript) seal(stream string, from, to int64, result SealResult) {
 	list := s.windows[stream]
 	i, found := slices.BinarySearchFunc(list, from, func(w sealedWindow, from int64) int { return int(w.from - from) })
 	if !found {
@@ -302,14 +301,14 @@ func (s *sealScript) seals(rate int) *Seals {
 func (s *sealScript) follow(t *testing.T, rate int) (end func()) {
 	t.Helper()
 	seals := s.seals(rate)
-	seals.AddUpdates(s, s, s)
+	seals.AddUpdates(s, s)
 	return s.start(t, seals)
 }
 
 func (s *sealScript) followTransactions(t *testing.T) {
 	t.Helper()
 	seals := s.seals(100_000)
-	seals.AddTransactions(s, s, s, s)
+	seals.AddTransactions(s, s)
 	s.start(t, seals)
 }
 
@@ -510,7 +509,7 @@ func TestTheSnapshotHasTheFirstTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			scriptedSeals(t, 1000, func(t *testing.T, s *sealScript, wait func(time.Duration)) {
-				s.snapshot, s.entries = &findings.Window{To: 100, Full: true}, 300
+				s.snapshot, s.entries = &Window{To: 100, Full: true}, 300
 				c.script(s)
 				s.follow(t, 100)
 				wait(8 * time.Second)

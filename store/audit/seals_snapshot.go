@@ -1,12 +1,12 @@
-package verify
+package audit
 
 import (
 	"context"
 	"fmt"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/tables"
 )
 
 type snapshotSeals struct {
@@ -14,7 +14,6 @@ type snapshotSeals struct {
 	sealMemory
 	source   UpdateSource
 	database SealDatabase
-	sealer   Sealer
 	refused  bool             // logged that the participant refuses to show it
 	reading  *snapshotReading // nil: none is under way
 }
@@ -23,7 +22,7 @@ type snapshotSeals struct {
 // not delayed, and after an error it resumes there. No transaction is open in between: only a repair changes the rows,
 // and SealSnapshot detects that.
 type snapshotReading struct {
-	digest  findings.RowsDigest
+	digest  RowsDigest
 	sealing Sealing
 
 	token  ledger.Token // of the next page
@@ -33,30 +32,30 @@ type snapshotReading struct {
 	unseen *unseen
 }
 
-func (s *snapshotSeals) window(ctx context.Context) (*findings.Window, error) {
+func (s *snapshotSeals) window(ctx context.Context) (*Window, error) {
 	return s.database.SnapshotWindow(ctx, s.again)
 }
 
 // seal compares the next page, and seals the snapshot after the last one.
-func (s *snapshotSeals) seal(ctx context.Context, w findings.Window) (sealing Sealing, ok bool, err error) {
+func (s *snapshotSeals) seal(ctx context.Context, w Window) (sealing Sealing, ok bool, err error) {
 	at := ledger.Offset(w.To)
 	s.partly = false
 	if s.reading == nil || s.reading.sealing.To != w.To {
 		if w.Pruned {
-			return s.sealUnseen(ctx, s.sealer, findings.SealedSnapshot, w, findings.SealPruned)
+			return s.sealUnseen(ctx, s.database, tables.StreamSnapshot, w, SealPruned)
 		}
 		pruned, err := ingest.AskPruned(ctx, s.source)
 		if err != nil {
 			return Sealing{}, false, err
 		}
 		if at < pruned {
-			return s.sealUnseen(ctx, s.sealer, findings.SealedSnapshot, w, findings.SealNotShown)
+			return s.sealUnseen(ctx, s.database, tables.StreamSnapshot, w, SealNotShown)
 		}
 		digest, err := s.database.SnapshotRows(ctx, at)
 		if err != nil {
 			return Sealing{}, false, err
 		}
-		sealing := Sealing{Stream: findings.SealedSnapshot, From: w.From, To: w.To}
+		sealing := Sealing{Stream: tables.StreamSnapshot, From: w.From, To: w.To}
 		s.reading = &snapshotReading{digest: digest, sealing: sealing, unseen: newUnseen()}
 	}
 	r := s.reading
@@ -75,7 +74,7 @@ func (s *snapshotSeals) seal(ctx context.Context, w findings.Window) (sealing Se
 	if s.partly = !r.unseen.done(); err != nil || s.partly {
 		return Sealing{}, false, err
 	}
-	if ok, err = s.sealer.SealSnapshot(ctx, at, r.digest, r.sealing.Comparison); err == nil {
+	if ok, err = s.database.SealSnapshot(ctx, at, r.digest, r.sealing.Comparison); err == nil {
 		s.reading = nil
 	}
 	return r.sealing, ok, err
@@ -92,11 +91,11 @@ func (s *snapshotSeals) compare(ctx context.Context, at ledger.Offset, r *snapsh
 		}
 	}
 	c := r.sealing.Comparison
-	err := r.unseen.end(func(each func(string, findings.Difference) error) error {
+	err := r.unseen.end(func(each func(string, Difference) error) error {
 		return s.database.CarriedAt(ctx, at,
 			each)
 	},
-		func(_ string, extra findings.Difference) error { return c.Add(extra) })
+		func(_ string, extra Difference) error { return c.Add(extra) })
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package verify
+package audit
 
 import (
 	"context"
@@ -12,16 +12,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
-	_ "ledgerindexer/internal/tools/hermetic"
-	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }
 
 // scripted is a participant and a database in which a range of offsets and some contracts are what they should be, and
 // the rest is not. Repairs are done unless they are refused.
@@ -50,7 +44,7 @@ type scripted struct {
 	changes     int64
 	turnsAt     ledger.Offset // the first request for updates after here or later calls turn
 	turn        func()
-	derived     []findings.Difference
+	derived     []Difference
 	calls       []string
 	readOffsets map[ledger.Offset]int
 }
@@ -160,7 +154,7 @@ func (s *scripted) Led(context.Context) (bool, error) { return s.inUse, nil }
 
 func (s *scripted) CompareCoverage(_ context.Context, _ *ledger.Offset, found Found) ([]ledger.Range, error) {
 	for range s.holes {
-		if err := found(findings.Difference{Kind: findings.Missing, Relation: "coverage", Derived: true}); err != nil {
+		if err := found(Difference{Kind: Missing, Relation: "coverage", Derived: true}); err != nil {
 			return nil, err
 		}
 	}
@@ -170,17 +164,27 @@ func (s *scripted) CompareCoverage(_ context.Context, _ *ledger.Offset, found Fo
 func (s *scripted) Compare(_ context.Context, page ledger.Page, found Found) error {
 	for at := page.From + 1; at <= page.To; at++ {
 		if s.forked > 0 && at > s.forked {
-			if err := found(findings.Difference{Kind: findings.Altered, Relation: "updates", Offset: at, Column: "record_time", Stored: new(string)}); err != nil {
+			if err := found(Difference{Kind: Altered, Relation: "updates", Offset: at, Column: "record_time", Stored: new(string)}); err != nil {
 				return err
 			}
 		}
 		if s.badOffsets[at] {
-			if err := found(findings.Difference{Kind: findings.Missing, Relation: "updates", Offset: at}); err != nil {
+			if err := found(Difference{Kind: Missing, Relation: "updates", Offset: at}); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+func (s *scripted) Deviation(ctx context.Context, page ledger.Page) (is ingest.Deviation, err error) {
+	err = s.Compare(ctx, page, func(d Difference) error {
+		is.Differences++
+		is.UpdateLost = is.UpdateLost || d.Kind == Missing
+		is.UpdateAltered = is.UpdateAltered || d.Kind == Altered
+		return nil
+	})
+	return is, err
 }
 
 func (s *scripted) CompareDerived(_ context.Context, step func(string), found Found) error {
@@ -191,7 +195,7 @@ func (s *scripted) CompareDerived(_ context.Context, step func(string), found Fo
 		}
 	}
 	if s.badDerived {
-		return found(findings.Difference{Kind: findings.Extra, Relation: "lifetimes", Derived: true})
+		return found(Difference{Kind: Extra, Relation: "lifetimes", Derived: true})
 	}
 	return nil
 }
@@ -200,19 +204,19 @@ func (s *scripted) CompareActive(_ context.Context, _ ledger.Offset, _ []ledger.
 	for _, key := range s.active {
 		if key[0] != '!' {
 			seen(key)
-		} else if err := found(findings.Difference{Kind: findings.Missing, Relation: "active_contracts", Offset: 15, Row: key}); err != nil {
+		} else if err := found(Difference{Kind: Missing, Relation: "active_contracts", Offset: 15, Row: key}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *scripted) ActiveAt(_ context.Context, _ ledger.Offset, each func(string, findings.Difference) error) error {
+func (s *scripted) ActiveAt(_ context.Context, _ ledger.Offset, each func(string, Difference) error) error {
 	for _, key := range slices.Concat(s.active, s.extra) {
 		if key[0] == '!' {
 			continue
 		}
-		if err := each(key, findings.Difference{Kind: findings.Extra, Relation: "active_contracts", Offset: 7, Row: key}); err != nil {
+		if err := each(key, Difference{Kind: Extra, Relation: "active_contracts", Offset: 7, Row: key}); err != nil {
 			return err
 		}
 	}
@@ -229,7 +233,7 @@ func (s *scripted) CompareCarried(_ context.Context, at ledger.Offset, before in
 	return nil
 }
 
-func (s *scripted) CarriedAt(context.Context, ledger.Offset, func(string, findings.Difference) error) error {
+func (s *scripted) CarriedAt(context.Context, ledger.Offset, func(string, Difference) error) error {
 	return nil
 }
 
@@ -247,7 +251,7 @@ func (s *scripted) RepairUpdates(_ context.Context, _ ledger.Scope, page ledger.
 	if s.tooSlow {
 		return fmt.Errorf("repair: %w", context.DeadlineExceeded)
 	}
-	for at := page.From + 1; at <= page.To && !s.incurable; at++ {
+	for at := page.From + 1; at <= page.To; at++ {
 		delete(s.badOffsets, at)
 	}
 	return nil
@@ -255,6 +259,9 @@ func (s *scripted) RepairUpdates(_ context.Context, _ ledger.Scope, page ledger.
 
 func (s *scripted) RepairDerived(context.Context, func(string)) error {
 	s.call("repair derived")
+	if s.incurable {
+		return nil
+	}
 	s.derived = nil
 	s.badDerived, s.extra = false, nil
 	return nil
@@ -287,7 +294,7 @@ func (s *scripted) run(t *testing.T, repair bool, selection Selection) (UpdatesR
 	var found []string
 	u := Updates{
 		Source: s, Database: s, Scope: ledger.Scope{Reassignments: true}, Selection: selection, Progress: func(Progress) {}, Logger: slog.New(slog.DiscardHandler),
-		Found: func(d findings.Difference) error {
+		Found: func(d Difference) error {
 			found = append(found, fmt.Sprint(d.Relation, " ", d.Offset))
 			return nil
 		},
@@ -400,7 +407,7 @@ func TestWhatDiffersIsRepairedAndComparedAgain(t *testing.T) {
 	require.Zero(t, result.Remaining)
 
 	s = newScripted()
-	s.badOffsets[33], s.incurable = true, true
+	s.badDerived, s.incurable = true, true
 	result, _ = s.verify(t, true, Selection{All: true})
 	require.EqualValues(t, 1, result.Remaining)
 }
@@ -493,7 +500,7 @@ func TestWhatPruningMadeThatCannotBeCompared(t *testing.T) {
 			s.begun, s.refusal = &ledger.SnapshotProgress{At: 10, Pruned: true}, c.err
 			u := Updates{
 				Source: s, Database: s, Scope: ledger.Scope{Reassignments: true}, Progress: func(Progress) {}, Logger: slog.New(slog.DiscardHandler),
-				Found: func(findings.Difference) error { return nil },
+				Found: func(Difference) error { return nil },
 			}
 			err := u.carried(t.Context())
 			if !c.noted {
@@ -645,9 +652,9 @@ func TestWhatIsSuspectIsReadAgain(t *testing.T) {
 	t.Parallel()
 	s := newScripted()
 	for _, at := range []ledger.Offset{40, 22, 41, 42} {
-		s.derived = append(s.derived, findings.Difference{Kind: findings.Missing, Relation: "updates", Offset: at, Derived: true})
+		s.derived = append(s.derived, Difference{Kind: Missing, Relation: "updates", Offset: at, Derived: true})
 	}
-	s.derived = append(s.derived, findings.Difference{Kind: findings.Altered, Relation: "templates", Column: "module_name", Offset: 70, Derived: true})
+	s.derived = append(s.derived, Difference{Kind: Altered, Relation: "templates", Column: "module_name", Offset: 70, Derived: true})
 	for _, at := range []ledger.Offset{22, 40, 41, 42, 70} {
 		s.badOffsets[at] = true
 	}
@@ -668,14 +675,14 @@ func TestWhatIsSuspectIsReadAgain(t *testing.T) {
 // before it goes.
 func TestWhatARowFollowsFromIsReadAgainBeforeItGoes(t *testing.T) {
 	t.Parallel()
-	extra := func(relation string, at ledger.Offset) findings.Difference {
-		return findings.Difference{Kind: findings.Extra, Relation: relation, Offset: at, Derived: true}
+	extra := func(relation string, at ledger.Offset) Difference {
+		return Difference{Kind: Extra, Relation: relation, Offset: at, Derived: true}
 	}
 	s := newScripted()
 	s.begun = &ledger.SnapshotProgress{At: 10}
 	ended := extra("lifetimes", 40)
 	ended.Since = 30
-	s.derived = []findings.Difference{extra("active_contracts", 7), ended, extra("active_contracts", 70)}
+	s.derived = []Difference{extra("active_contracts", 7), ended, extra("active_contracts", 70)}
 	s.badOffsets[30], s.badOffsets[70] = true, true
 	result, _ := s.verify(t, true, Selection{From: offset(95)})
 	require.Equal(t, []string{"repair 29 to 30", "repair 69 to 70", "snapshot at 10", "carried at 10, 0 after 0", "repair derived"}, s.calls[:min(5, len(s.calls))])
@@ -697,7 +704,7 @@ func TestWhatCannotBeReadAgainIsNotRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // it waits for the watermark
 		s := newScripted()
 		s.pruned, s.end = 105, 200
-		s.derived = []findings.Difference{{Kind: findings.Extra, Relation: "updates", Offset: 103, Derived: true}}
+		s.derived = []Difference{{Kind: Extra, Relation: "updates", Offset: 103, Derived: true}}
 		_, _, err := s.run(t, true, Selection{Sample: 3})
 		requireProblem(t, err, "offset 103", "pruned its ledger up to offset 105")
 		require.Empty(t, s.calls)

@@ -1,11 +1,9 @@
-package verify
+package audit
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-
-	"ledgerindexer/findings"
 )
 
 // tallyBuckets is the number of buckets for the keys of a set.
@@ -89,16 +87,16 @@ func (u *unseen) see(key string) {
 
 // end ends a pass, after the source was read to its end. stored must call its argument with the key of each stored row;
 // found is called for the rows in the current group of buckets whose key was not seen.
-func (u *unseen) end(stored func(each func(key string, extra findings.Difference) error) error,
-	found func(key string, extra findings.Difference) error) error {
+func (u *unseen) end(stored func(each func(key string, extra Difference) error) error,
+	found func(key string, extra Difference) error) error {
 	if u.keys != nil {
 		rest := *u.keys
-		if err := stored(func(key string, _ findings.Difference) error { rest.subtract(key); return nil }); err != nil {
+		if err := stored(func(key string, _ Difference) error { rest.subtract(key); return nil }); err != nil {
 			return err
 		}
 		u.keys, u.groups = nil, rest.differing()
 	} else {
-		err := stored(func(key string, extra findings.Difference) error {
+		err := stored(func(key string, extra Difference) error {
 			if i, low, high := hashOf(key); u.groups[0][i] && !u.seen[[2]uint64{low, high}] {
 				return found(key, extra)
 			}
@@ -116,8 +114,8 @@ func (u *unseen) end(stored func(each func(key string, extra findings.Difference
 // extras finds the stored rows without a counterpart in the source. read reads the source and calls seen with the key
 // of each entry that is stored; stored reads what is stored.
 func extras(
-	read func(seen func(key string)) error, stored func(each func(key string, extra findings.Difference) error) error,
-	found func(key string, extra findings.Difference) error,
+	read func(seen func(key string)) error, stored func(each func(key string, extra Difference) error) error,
+	found func(key string, extra Difference) error,
 ) error {
 	for u := newUnseen(); !u.done(); {
 		if err := read(u.see); err != nil {

@@ -1,0 +1,150 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/ledger"
+)
+
+// active compares the active set with a snapshot. The active set follows from the facts, so a difference comes from
+// facts that were not read again: a repair reads these.
+func (u *Updates) active(ctx context.Context) error {
+	switch {
+	case u.result.Bounds.StateFloor == nil:
+		u.note("the active set: it is not known, because indexing began at offset %d without a snapshot",
+			u.result.Bounds.Floor)
+		return nil
+	case !u.Scope.Reassignments:
+		u.note("the active set: reassignments are not read (--no-reassignments), so contracts that moved to another " +
+			"synchronizer are not known")
+		return nil
+	}
+	newest, seldom, err := u.newestSnapshot(ctx)
+	switch {
+	case errors.Is(err, ledger.ErrNotOffered):
+		u.note("the active set: %v", err)
+		return nil
+	case err != nil:
+		return err
+	case seldom && !u.Selection.All:
+		u.note("the active set: its source's snapshot at offset %d takes a request for each contract; --all reads it", newest)
+		return nil
+	}
+	at, first := newest, (*ledger.SnapshotPage)(nil)
+	if !seldom {
+		if at, first, err = u.beginActive(ctx); err != nil {
+			return err
+		}
+	}
+	switch {
+	case at < u.pruned:
+		u.note("the active set at offset %d: the participant has pruned it", at)
+		return nil
+	case at < *u.result.Bounds.StateFloor:
+		u.note("the active set: the newest snapshot is at offset %d, before offset %d, from where the active set is known",
+			at, *u.result.Bounds.StateFloor)
+		return nil
+	}
+	u.result.ActiveAt = at
+	var doubtful suspects
+	differs := false
+	err = u.compareActive(ctx, at, first, func(d Difference) error {
+		differs = true
+		doubtful.add(d.Offset)
+		return u.Found(d)
+	})
+	if err != nil || !differs || u.Repairer == nil {
+		return err
+	}
+	if err := u.rereadSuspects(ctx, &doubtful); err != nil {
+		return err
+	}
+	if err := u.derived(ctx); err != nil {
+		return err
+	}
+	before := u.result.Remaining
+	err = u.compareActive(ctx, at, nil, func(d Difference) error { return u.countRemaining(ctx, d) })
+	if u.result.Remaining > before {
+		u.note("what made the active set differ lies in updates that were not read again: run `indexer verify --all " +
+			"--repair`")
+	}
+	return err
+}
+
+// currentPatience is how long the watermark is waited for, so that the active set can be compared at the ledger's end.
+const currentPatience = 10 * time.Second
+
+// mostEnds is how often the ledger's end is asked for before the active set is compared at the watermark instead.
+const mostEnds = 10
+
+// newestSnapshot returns the offset of the newest snapshot that can be compared. seldom: the source has snapshots at
+// few offsets; else it has one at every offset.
+func (u *Updates) newestSnapshot(ctx context.Context) (at ledger.Offset, seldom bool, err error) {
+	upTo := u.result.Bounds.Watermark
+	if u.end != nil {
+		upTo = min(upTo, *u.end)
+	}
+	at, err = withRetry(ctx, u.Logger, func() (ledger.Offset, error) { return u.Source.SnapshotOffset(ctx, upTo) })
+	return at, at != upTo, err
+}
+
+// beginActive chooses the offset at which the active set is compared: the ledger's end if the watermark reaches it,
+// because some participants serve a snapshot with reassignments in flight only there; else the watermark. The ledger's
+// end may move soon, so beginActive reads the first page there at once, and then waits for the watermark. It returns
+// the page too.
+func (u *Updates) beginActive(ctx context.Context) (at ledger.Offset, first *ledger.SnapshotPage, err error) {
+	refused := ledger.Offset(-1)
+	for try := 0; u.end != nil && try < mostEnds; try++ {
+		end, err := withRetry(ctx, u.Logger, func() (ledger.Offset, error) { return u.Source.LedgerEnd(ctx) })
+		if err != nil {
+			return 0, nil, err
+		}
+		if end == refused {
+			break
+		}
+		page, err := u.snapshotPage(ctx, end, ledger.Token{})
+		if ingest.Lasting(err) { // perhaps this is not the end any more
+			refused = end
+			continue
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		at, err := u.reached(ctx, end)
+		if err != nil {
+			return 0, nil, err
+		}
+		if at == end {
+			return end, page, nil
+		}
+		return at, nil, nil
+	}
+	bounds, _, err := u.Database.Bounds(ctx)
+	return bounds.Watermark, nil, err
+}
+
+// reached waits until the watermark reaches an offset, and returns the offset; or the watermark, if it does not get
+// there, or nobody moves it.
+func (u *Updates) reached(ctx context.Context, at ledger.Offset) (ledger.Offset, error) {
+	deadline := time.Now().Add(currentPatience)
+	for {
+		bounds, _, err := u.Database.Bounds(ctx)
+		switch {
+		case err != nil:
+			return 0, err
+		case bounds.Watermark >= at:
+			return at, nil
+		case time.Now().After(deadline):
+			return bounds.Watermark, nil
+		}
+		if led, err := u.Database.Led(ctx); err != nil || !led {
+			return bounds.Watermark, err
+		}
+		if ingest.Sleep(ctx, currentPatience/50); ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"ledgerindexer/ledger"
+)
+
+// derived compares the tables that follow from the facts. If facts or dictionary rows turn out to be missing or
+// altered, it reads their updates again before the repair, and so it does for rows that follow from nothing, where not
+// everything was read again. Derived rows without facts may be all that is left of facts that were pruned, here or by
+// the participant: then it does not repair.
+func (u *Updates) derived(ctx context.Context) error {
+	step := func(what string) { u.Progress(Progress{Step: what}) }
+	compare := func(found Found) error { return u.Database.CompareDerived(ctx, step, found) }
+	var doubtful suspects
+	var beyond ledger.Offset // the lowest of the updates beyond the watermark that can't be read again
+	pruned, err := u.prunedTo(ctx)
+	if err != nil {
+		return err
+	}
+	differences, named, remnants, unread := 0, false, false, false
+	err = compare(func(d Difference) error {
+		differences++
+		if u.Repairer != nil && (u.refreshed.has(d.Offset) || u.refreshed.has(d.Since)) {
+			d.Rendering = &Rendering{}
+		}
+		remnants = remnants || pruned > 0 && remnant(d)
+		name := d.Relation == "templates" || d.Relation == "synchronizers" || d.Relation == "party_lists"
+		switch {
+		case name && d.Kind != Extra, d.Relation == "updates" && d.Kind == Missing:
+			named = named || name
+			doubtful.add(d.Offset)
+		// what it follows from may be lost, and was not read again
+		case d.Kind == Extra && remnant(d) && pruned == 0 && !u.Selection.All:
+			unread = true
+			doubtful.add(d.Offset)
+			doubtful.add(d.Since)
+		case d.Relation == "updates" && d.Offset > u.result.Bounds.Watermark && d.Offset <= u.pruned &&
+			(beyond == 0 || d.Offset < beyond):
+			beyond = d.Offset
+		}
+		return u.Found(d)
+	})
+	if err != nil || differences == 0 || u.Repairer == nil {
+		return err
+	}
+	if beyond > 0 {
+		return &ledger.Problem{
+			What: fmt.Sprintf("the update at offset %d is stored although the database claims to hold nothing after offset "+
+				"%d, and the participant has pruned its ledger up to offset %d: what is stored there can't be read again, so it "+
+				"is not removed", beyond,
+				u.result.Bounds.Watermark, u.pruned),
+			Do: "restore the checkpoint and the coverage of the updates from a backup of the database, or index into a new " +
+				"database",
+		}
+	}
+	if err := u.rereadSuspects(ctx, &doubtful); err != nil {
+		return err
+	}
+	if named && u.Selection.All { // perhaps only a look-up refers to the name
+		if err := u.lookups(ctx); err != nil {
+			return err
+		}
+	}
+	return u.repaired(ctx, compare, func() error {
+		if remnants {
+			u.note("what follows from the facts was not repaired: rows of contracts stand without the facts that they follow "+
+				"from, which may be lost where they were pruned, up to offset %d (`verify --all` compares what was kept with "+
+				"what the participant shows "+
+				"there; `verify --offline` names "+
+				"damaged windows; restore a backup of the database)", pruned)
+			return nil
+		}
+		if unread && doubtful.more { // a note says so
+			return nil
+		}
+		return u.Repairer.RepairDerived(ctx, step)
+	})
+}
+
+// prunedTo returns the offset up to which facts that are lost can't be read again, because they were pruned; 0: there
+// are none.
+func (u *Updates) prunedTo(ctx context.Context) (ledger.Offset, error) {
+	begun, err := u.Database.FinishedSnapshot(ctx)
+	switch {
+	case err != nil:
+		return 0, err
+	case u.pruned > u.result.Bounds.Floor:
+		return u.pruned, nil
+	case begun != nil && begun.Pruned && !u.carriedWhole:
+		return begun.At, nil
+	}
+	return 0, nil
+}
+
+// remnant reports whether a difference in a derived table may mean that facts are lost.
+func remnant(d Difference) bool {
+	switch d.Relation {
+	case "lifetimes", "active_contracts":
+		return d.Kind == Extra
+	case "lookups":
+		return d.Kind == Missing
+	}
+	return false
+}
+
+// rereadSuspects reads the updates at suspect offsets again, between history floor and watermark, as far as the
+// participant still serves them. For offsets at or below the floor it compares the carried snapshot.
+func (u *Updates) rereadSuspects(ctx context.Context, s *suspects) error {
+	carried := false
+	for _, r := range s.ranges() {
+		carried = carried || r.From < u.result.Bounds.Floor
+		r.From = max(r.From, u.result.Bounds.Floor, u.pruned)
+		r.To = min(r.To, u.result.Bounds.Watermark)
+		if err := u.readRange(ctx, "updates that are suspect", r, false); err != nil {
+			return err
+		}
+	}
+	if s.more {
+		u.note("updates at more than %d offsets that are suspect: run `indexer verify --all --repair`", mostDoubtful)
+	}
+	if carried {
+		return u.carried(ctx)
+	}
+	return nil
+}
