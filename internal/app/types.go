@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"log/slog"
 
 	"ledgerindexer/ingest"
@@ -21,33 +20,6 @@ func newTypes(ctx context.Context, source ingest.TypesSource, leader *store.Upda
 	logger *slog.Logger) *ingest.Types {
 	packages := typed.Packages{Content: func(id string) ([]byte, error) { return leader.PackageContent(ctx, id) }}
 	return &ingest.Types{Source: source, Sink: leader, Logger: logger, Read: packages.Read, Forget: packages.Forget}
-}
-
-// types compares the stored packages with their ids, and what is stored of their types with what they say.
-func (v *verification) types(ctx context.Context) error {
-	list, err := v.db.Packages(ctx)
-	if err != nil || len(list) == 0 {
-		return err
-	}
-	c := typesComparison{db: v.db, found: v.found}
-	c.packages.Content = func(id string) ([]byte, error) { return v.db.PackageContent(ctx, id) }
-	for i, p := range list {
-		v.progress(audit.Progress{Step: "packages, with their hashes", Done: int64(i), Of: int64(len(list))})
-		if err := c.compare(ctx, p.ID); err != nil {
-			return fmt.Errorf("compare package %s with its content: %w", p.ID, err)
-		}
-	}
-	if v.repairer == nil || len(c.again)+len(c.forget) == 0 {
-		return nil
-	}
-	err = audit.Patiently(ctx, v.logger, func() error { return v.repairer.RepairPackages(ctx, c.again, c.forget) })
-	if err != nil {
-		return fmt.Errorf("repair what packages say of types: %w", err)
-	}
-	if len(c.forget) > 0 {
-		v.note("packages %v: their content was damaged and is gone; `indexer run` reads it again", c.forget)
-	}
-	return nil
 }
 
 type typesComparison struct {

@@ -325,6 +325,33 @@ func (v *verification) unsealed(ctx context.Context) error {
 	return err
 }
 
+// types compares the stored packages with their ids, and what is stored of their types with what they say.
+func (v *verification) types(ctx context.Context) error {
+	list, err := v.db.Packages(ctx)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	c := typesComparison{db: v.db, found: v.found}
+	c.packages.Content = func(id string) ([]byte, error) { return v.db.PackageContent(ctx, id) }
+	for i, p := range list {
+		v.progress(audit.Progress{Step: "packages, with their hashes", Done: int64(i), Of: int64(len(list))})
+		if err := c.compare(ctx, p.ID); err != nil {
+			return fmt.Errorf("compare package %s with its content: %w", p.ID, err)
+		}
+	}
+	if v.repairer == nil || len(c.again)+len(c.forget) == 0 {
+		return nil
+	}
+	err = audit.Patiently(ctx, v.logger, func() error { return v.repairer.RepairPackages(ctx, c.again, c.forget) })
+	if err != nil {
+		return fmt.Errorf("repair what packages say of types: %w", err)
+	}
+	if len(c.forget) > 0 {
+		v.note("packages %v: their content was damaged and is gone; `indexer run` reads it again", c.forget)
+	}
+	return nil
+}
+
 // updates compares the updates with those of their source, in the stored scope.
 func (v *verification) updates(ctx context.Context) error {
 	scope, indexed, err := v.db.Scope(ctx)
