@@ -31,26 +31,26 @@ var documented = map[string]struct {
 	"ingest/fork_probe.go":         {4, []string{"the ledger ends below the checkpoint", "the ledger has another history"}},
 	"ingest/snapshot.go":           {1, []string{"an offset is above the ledger's end, or the participant is pruned above it, with `--change-scope`"}},
 	"ingest/served.go":             {3, []string{"the server does not report its ledger end", "the offset of `--start` or `--at-offset`", "`--at-offset` is below"}},
-	"ingest/transactions.go":       {1, []string{"the last N records of the transaction history"}},
+	"ingest/transactions_loop.go":  {1, []string{"the last N records of the transaction history"}},
 	"ingest/transactions_pages.go": {1, []string{"the service serves the beginning of its history"}},
 
 	"internal/base/access/access.go": {2, []string{"there is no token, or no client secret", "there are no certificates to begin with"}},
-	"internal/app/background.go":     {1, nil}, // of a task, which ends nothing
+	"internal/app/participant.go":    {1, nil}, // of a task, which ends nothing
 	"internal/app/choose.go":         {1, []string{"the Scan service has neither updates of its network"}},
 	"internal/app/files.go":          {1, []string{"`backfill network --files`: a snapshot", "a folder, or the database, has another network's"}},
-	"internal/app/indexer.go":        {1, []string{"The process ends when no stream can continue"}},
-	"internal/app/indexes.go":        {1, []string{"no package is stored, or the types of a template"}},
-	"internal/app/job.go":            {1, []string{"another process writes this database"}},
+	"internal/app/daemon.go":         {1, []string{"The process ends when no stream can continue"}},
+	"internal/app/subjects.go":       {2, []string{"no package is stored, or the types of a template"}},
+	"internal/app/lead.go":           {1, []string{"another process writes this database"}},
 	"internal/app/stream.go":         {1, []string{"another process writes this database"}},
-	"internal/app/page.go":           {1, []string{"`--listen`, `--page-listen` or `--pprof`"}},
+	"internal/app/pprof.go":          {1, []string{"`--listen`, `--page-listen` or `--pprof`"}},
 	"internal/app/past.go":           {1, []string{"what was stored before the scope was changed has to be read"}},
-	"internal/app/prune.go":          {2, []string{"`prune --network`: records"}}, // the other one is of a task, which ends nothing
+	"internal/app/prune.go":          {1, nil}, // of a task, which ends nothing
 	"internal/app/reanchor.go":       {1, []string{"`reanchor`: of the updates of a network"}},
 	"internal/app/source.go":         {2, []string{"schema network holds the updates of another", "the Scan service does not serve the updates"}},
 	"internal/app/transactions.go":   {1, []string{"the Scan service has no transaction history"}},
 	"internal/app/updates.go":        {1, []string{"the scope can't be changed: the participant does not know"}},
 	"internal/app/verify.go":         {3, []string{"another process repairs the database", "the stored scope is missing", "Of `indexer contract`, `indexer update` and `indexer verify`"}},
-	"internal/app/views.go":          {3, []string{"no package is stored", "the types of a template are not known", "`copy-setup`: a part can't be made"}},
+	"internal/app/views.go":          {2, []string{"no package is stored", "the types of a template are not known", "`copy-setup`: a part can't be made"}},
 
 	"internal/config/config.go": {1, []string{"there are no certificates to begin with"}},
 
@@ -103,7 +103,7 @@ var documented = map[string]struct {
 	"store/network.go":        {1, []string{"the transaction history in the database is of another network"}},
 	"store/lock_out.go":       {1, []string{"other transactions kept the table locked at each", "other transactions kept the table locked (", "other transactions kept the table locked |"}},
 	"store/pqs.go":            {3, []string{"a schema can't be named so", "`pqs disable`", "`pqs enable`"}},
-	"store/prune.go":          {3, []string{"`prune`: the database was reset", "`prune --network`: records", "`prune --exported`: updates changed"}},
+	"store/prune.go":          {4, []string{"`prune`: the database was reset", "`prune --network`: records", "`prune --exported`: updates changed"}},
 	"store/prune_plan.go":     {2, []string{"`prune`: nothing would be left", "`prune`: it is not known what is active"}},
 	"store/publication.go":    {2, []string{"`publication enable`: the server", "`publication enable`, `disable`"}},
 	"store/reset.go":          {2, []string{"`reset` (and `reanchor`)"}},
