@@ -56,6 +56,12 @@ FROM (
     WHERE NOT EXISTS (SELECT FROM resync_shown k WHERE k.contract_id = a.contract_id AND k.synchronizer_ref = a.synchronizer_ref)
 ) x;
 
+-- name: Depart :exec
+-- Ends contracts that the participant does not show as of an offset. The arrays are parallel.
+INSERT INTO departures (ledger_offset, node_id, synchronizer_ref, contract_id, reason)
+SELECT @ledger_offset::bigint, (row_number() OVER () + sqlc.arg(first_node_id)::integer - 1)::integer, k.synchronizer_ref, k.contract_id, 'not shown'
+FROM (SELECT unnest(@contract_ids::text[]) AS contract_id, unnest(@synchronizer_refs::integer[]) AS synchronizer_ref) k;
+
 -- name: ResyncEvents :many
 -- What begins and ends at the offset of a resync, behind a node, in order, up to a number of rows.
 SELECT * FROM step_events e

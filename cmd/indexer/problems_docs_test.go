@@ -90,6 +90,7 @@ var documented = map[string]struct {
 	"store/audit/compare_coverage.go":   {1, []string{"the ledger ends below the checkpoint"}},
 	"store/audit/redact.go":             {1, []string{"`redact`: another process"}},
 	"store/audit/redact_rows.go":        {3, []string{"`redact`: the database knows no", "`redact`: the contract is active"}},
+	"store/audit/repair_active.go":      {1, []string{"what the participant shows as active is not taken in"}},
 	"store/audit/repair_coverage.go":    {2, []string{"updates are stored beyond the ledger's end"}},
 	"store/change_scope.go":             {2, []string{"the scope can't be changed: another form", "the scope can't be changed yet: nothing but a snapshot"}},
 	"store/export_lock.go":              {1, []string{"`export`: another export"}},

@@ -336,8 +336,13 @@ func (d *dictionaries) activeDifference(kind Disagreement, relation string, key 
 	ref := number(key.SynchronizerRef)
 	return Difference{
 		Kind: kind, Relation: relation, Offset: ledger.Offset(activated),
-		Row: "contract_id " + key.ContractID + ", synchronizer_id " + *d.name("synchronizer_ref", &ref),
+		Row: activeRow(key.ContractID, *d.name("synchronizer_ref", &ref)),
 	}
+}
+
+// activeRow is the Difference.Row of a contract on a synchronizer.
+func activeRow(contractID, synchronizerID string) string {
+	return "contract_id " + contractID + ", synchronizer_id " + synchronizerID
 }
 
 // activeAtSQL is not among the generated queries, which take all rows before they return.

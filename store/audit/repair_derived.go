@@ -27,40 +27,43 @@ func (r *Repairer) RepairDerived(ctx context.Context, step func(what string)) er
 		return fmt.Errorf("repair what follows from the facts: %w", err)
 	}
 	err := r.repair(ctx, []session.Role{session.RolePruning, session.RoleUpdates},
-		func(ctx context.Context, tx pgx.Tx) error {
-			h, err := r.stored.basis(ctx, tx)
-			if err != nil || !h.Started {
-				return err
-			}
-			if _, err := tx.Exec(ctx, "SET LOCAL work_mem = '"+derivedMemory+"'"); err != nil {
-				return fmt.Errorf("set the memory for sorting: %w", err)
-			}
-			f, err := r.stored.newFollowing(ctx, tx, tables.Projections, h.arguments(), nil)
-			if err != nil {
-				return err
-			}
-			d := derivation{tx, h}
-			parts := []part{{"facts outside of coverage", d.outside}}
-			for _, group := range tables.BySource(tables.Projections) {
-				parts = append(parts, part{what(group), func(ctx context.Context) error {
-					// a grant adds some, and what it has not committed would be removed as too much
-					if group[0].Name == "reader_lists" {
-						if err := names.Turn(ctx, tx); err != nil {
-							return err
-						}
-					}
-					return f.repair(ctx, group)
-				}})
-			}
-			if err := inTurn(ctx, parts, step); err != nil {
-				return err
-			}
-			return writing.NoteRewrite(ctx, tx, tables.StreamUpdates, 0, int64(h.Watermark), writing.Repaired)
-		})
+		func(ctx context.Context, tx pgx.Tx) error { return r.derive(ctx, tx, step) })
 	if err != nil {
 		return fmt.Errorf("repair what follows from the facts: %w", err)
 	}
 	return nil
+}
+
+// derive computes what follows from the facts again, in a transaction that excludes the writer of the updates.
+func (r *Repairer) derive(ctx context.Context, tx pgx.Tx, step func(what string)) error {
+	h, err := r.stored.basis(ctx, tx)
+	if err != nil || !h.Started {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "SET LOCAL work_mem = '"+derivedMemory+"'"); err != nil {
+		return fmt.Errorf("set the memory for sorting: %w", err)
+	}
+	f, err := r.stored.newFollowing(ctx, tx, tables.Projections, h.arguments(), nil)
+	if err != nil {
+		return err
+	}
+	d := derivation{tx, h}
+	parts := []part{{"facts outside of coverage", d.outside}}
+	for _, group := range tables.BySource(tables.Projections) {
+		parts = append(parts, part{what(group), func(ctx context.Context) error {
+			// a grant adds some, and what it has not committed would be removed as too much
+			if group[0].Name == "reader_lists" {
+				if err := names.Turn(ctx, tx); err != nil {
+					return err
+				}
+			}
+			return f.repair(ctx, group)
+		}})
+	}
+	if err := inTurn(ctx, parts, step); err != nil {
+		return err
+	}
+	return writing.NoteRewrite(ctx, tx, tables.StreamUpdates, 0, int64(h.Watermark), writing.Repaired)
 }
 
 // ensureLifetimes attaches the partitions that rows of lifetimes may need. One offset of each of the smallest

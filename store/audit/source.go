@@ -79,6 +79,8 @@ type UpdateRepairer interface {
 	RepairUpdates(ctx context.Context, scope ledger.Scope, page ledger.Page) error
 	// RepairDerived computes the tables that follow from the facts again, and removes facts outside of the coverage.
 	RepairDerived(ctx context.Context, step func(what string)) error
+	// TakeIn begins entries that are not active as of an offset, and ends what has the keys from ActiveAt, there.
+	TakeIn(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, gone []string) error
 	// RepairCarried makes the carried rows of the entries those of the page.
 	RepairCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry) error
 	// RepairLookup replaces the stored answer of a look-up.

@@ -267,6 +267,11 @@ func (s *scripted) RepairDerived(context.Context, func(string)) error {
 	return nil
 }
 
+func (s *scripted) TakeIn(context.Context, ledger.Offset, []ledger.ContractEntry, []string) error {
+	s.call("take in")
+	return nil
+}
+
 func (s *scripted) RepairCarried(context.Context, ledger.Offset, int64, []ledger.ContractEntry) error {
 	return nil
 }

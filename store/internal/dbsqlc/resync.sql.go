@@ -9,6 +9,30 @@ import (
 	"context"
 )
 
+const depart = `-- name: Depart :exec
+INSERT INTO departures (ledger_offset, node_id, synchronizer_ref, contract_id, reason)
+SELECT $1::bigint, (row_number() OVER () + $2::integer - 1)::integer, k.synchronizer_ref, k.contract_id, 'not shown'
+FROM (SELECT unnest($3::text[]) AS contract_id, unnest($4::integer[]) AS synchronizer_ref) k
+`
+
+type DepartParams struct {
+	LedgerOffset     int64    `db:"ledger_offset"`
+	FirstNodeID      int32    `db:"first_node_id"`
+	ContractIds      []string `db:"contract_ids"`
+	SynchronizerRefs []int32  `db:"synchronizer_refs"`
+}
+
+// Ends contracts that the participant does not show as of an offset. The arrays are parallel.
+func (q *Queries) Depart(ctx context.Context, db DBTX, arg DepartParams) error {
+	_, err := db.Exec(ctx, depart,
+		arg.LedgerOffset,
+		arg.FirstNodeID,
+		arg.ContractIds,
+		arg.SynchronizerRefs,
+	)
+	return err
+}
+
 const departuresOf = `-- name: DeparturesOf :many
 SELECT DISTINCT d.ledger_offset FROM departures d WHERE d.contract_id = ANY ($1::text[])
 `

@@ -1,0 +1,112 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/active"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/tables"
+	"ledgerindexer/store/internal/writing"
+)
+
+// TakeIn makes what is active as of an offset what the participant shows there, as a resync does, where no update says
+// so: of its entries those begin there that are not active here, and what has the keys, which are those of ActiveAt,
+// ends there. What follows from that follows in the same transaction, which takes about as long as RepairDerived.
+// Events, and what was active before the offset, stay as they are. During a change of the scope it is a *ledger.Problem.
+func (r *Repairer) TakeIn(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, gone []string) error {
+	if err := r.takeIn(ctx, at, r.term.Redacted.Entries(entries), gone); err != nil {
+		return fmt.Errorf("take in what is active as of offset %d: %w", at, err)
+	}
+	return nil
+}
+
+func (r *Repairer) takeIn(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, gone []string) error {
+	if err := r.ensureLifetimes(ctx); err != nil {
+		return err
+	}
+	for _, table := range append(tables.In(tables.Resynced), tables.Get(tables.Projections, "lifetimes")) {
+		if err := r.term.Partitions.Ensure(ctx, table.Name, slices.Values([]int64{int64(at)})); err != nil {
+			return err
+		}
+	}
+	return r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
+		q := r.stored.db.Queries
+		if _, err := q.ResyncUnfinished(ctx, tx); !errors.Is(err, pgx.ErrNoRows) {
+			if err != nil {
+				return fmt.Errorf("look for an unfinished resync: %w", err)
+			}
+			return &ledger.Problem{
+				What: "what the participant shows as active is not taken in while the scope is changed",
+				Do:   "let `indexer run --change-scope` finish, and verify again",
+			}
+		}
+		node, err := q.ResyncNode(ctx, tx, int64(at))
+		if err != nil {
+			return fmt.Errorf("look for what was taken in before: %w", err)
+		}
+		if err := r.begin(ctx, tx, at, node, entries); err != nil {
+			return err
+		}
+		ends := dbsqlc.DepartParams{LedgerOffset: int64(at), FirstNodeID: node + int32(len(entries))}
+		for _, text := range gone {
+			key, err := active.ParseKey(text)
+			if err != nil {
+				return err
+			}
+			ends.ContractIds = append(ends.ContractIds, key.ContractID)
+			ends.SynchronizerRefs = append(ends.SynchronizerRefs, key.SynchronizerRef)
+		}
+		if err := q.Depart(ctx, tx, ends); err != nil {
+			return fmt.Errorf("end what is not shown: %w", err)
+		}
+		if err := r.derive(ctx, tx, nil); err != nil {
+			return err
+		}
+		return r.repaired(ctx, tx, tables.StreamUpdates, int64(at)-1, int64(at), writing.Repaired)
+	})
+}
+
+// begin stores the entries that are not active as of the offset, at nodes from one on.
+func (r *Repairer) begin(ctx context.Context, tx pgx.Tx, at ledger.Offset, node int32,
+	entries []ledger.ContractEntry) error {
+	wanted, taken := names.NewReferences(), rows.NewCarried(ledger.SnapshotProgress{At: at})
+	for i := range entries {
+		if entries[i].Active == nil || entries[i].Active.Gone {
+			continue
+		}
+		if err := taken.Take(wanted, &entries[i], node+int32(i)); err != nil {
+			return err
+		}
+	}
+	if err := r.addNames(ctx, tx, wanted); err != nil {
+		return err
+	}
+	if _, err := r.stored.resolve(ctx, tx, wanted); err != nil {
+		return err
+	}
+	asked := dbsqlc.ActiveAsOfParams{At: int64(at)}
+	for i := range taken.Active {
+		asked.ContractIds = append(asked.ContractIds, taken.Active[i].ContractID)
+		asked.SynchronizerRefs = append(asked.SynchronizerRefs, *taken.Active[i].SynchronizerRef)
+	}
+	list, err := r.stored.db.Queries.ActiveAsOf(ctx, tx, asked)
+	if err != nil {
+		return fmt.Errorf("read what is stored as active: %w", err)
+	}
+	known := make(map[active.Key]bool, len(list))
+	for _, row := range list {
+		known[active.Key{ContractID: row.ContractID, SynchronizerRef: row.SynchronizerRef}] = true
+	}
+	taken.Leave(func(a *rows.ActiveContract) bool {
+		return known[active.Key{ContractID: a.ContractID, SynchronizerRef: *a.SynchronizerRef}]
+	})
+	return writing.CopyTables(ctx, tx, taken.Tables())
+}
