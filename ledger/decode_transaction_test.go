@@ -17,9 +17,6 @@ func decodeOne(t *testing.T, record string) Transaction {
 	require.Len(t, records, 1)
 	return records[0]
 }
-
-func decimal(text string) *Decimal { return new(Decimal(text)) }
-
 func TestTheSampleRecordsAreTheServers(t *testing.T) {
 	t.Parallel()
 	api := openapi.Scan(t, "0.6")

@@ -20,7 +20,8 @@ import (
 // TakeIn makes what is active as of an offset what the participant shows there, as a resync does, where no update says
 // so: of its entries those begin there that are not active here, and what has the keys, which are those of ActiveAt,
 // ends there. What follows from that follows in the same transaction, which takes about as long as RepairDerived.
-// Events, and what was active before the offset, stay as they are. During a change of the scope it is a *ledger.Problem.
+// Events, and what was active before the offset, stay as they are. During a change of the scope the error is a
+// *ledger.Problem.
 func (r *Repairer) TakeIn(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, gone []string) error {
 	if err := r.takeIn(ctx, at, r.term.Redacted.Entries(entries), gone); err != nil {
 		return fmt.Errorf("take in what is active as of offset %d: %w", at, err)
