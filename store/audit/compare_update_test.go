@@ -86,7 +86,7 @@ func TestCompareUpdate(t *testing.T) {
 	r = compare("update-101", &updates[0])
 	require.Equal(t, []ledger.Offset{101, 103}, r.Offsets)
 	require.Equal(t, []string{
-		"updates at offset 103: the row is stored, and the ledger has none", "topology_events at offset 103, node_id 0: the row is stored, and the ledger has none",
+		"updates at offset 103: the row is stored, and the ledger has none", "topology_events at offset 103, node_id 100: the row is stored, and the ledger has none",
 	}, texts(r))
 	for _, unknown := range []string{"", "x\x00", "\xff", "'", strings.Repeat("x", 1<<20)} {
 		r := compare(unknown, nil)
