@@ -83,7 +83,7 @@ func part(ctx context.Context, db *store.Store, cfg *Reanchor, logger *slog.Logg
 		return done, err
 	}
 	defer from.Close()
-	err = audit.Patiently(ctx, logger, func() error {
+	err = audit.Retry(ctx, logger, func() error {
 		_, err := checkSameLedger(ctx, db, from)
 		return err
 	})

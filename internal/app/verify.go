@@ -342,7 +342,7 @@ func (v *verification) types(ctx context.Context) error {
 	if v.repairer == nil || len(c.again)+len(c.forget) == 0 {
 		return nil
 	}
-	err = audit.Patiently(ctx, v.logger, func() error { return v.repairer.RepairPackages(ctx, c.again, c.forget) })
+	err = audit.Retry(ctx, v.logger, func() error { return v.repairer.RepairPackages(ctx, c.again, c.forget) })
 	if err != nil {
 		return fmt.Errorf("repair what packages say of types: %w", err)
 	}
@@ -370,7 +370,7 @@ func (v *verification) updates(ctx context.Context) error {
 		return err
 	}
 	defer from.Close()
-	err = audit.Patiently(ctx, v.logger, func() error {
+	err = audit.Retry(ctx, v.logger, func() error {
 		_, err := checkSameLedger(ctx, v.db.Store, from)
 		return err
 	})

@@ -17,7 +17,7 @@ import (
 const derivedMemory = "256MB"
 
 // CompareDerived compares the projections with the facts from which they follow, after the floor up to the watermark,
-// and looks for rows that belong nowhere. It does not ask the ledger. Coverage, floors and watermark must be right:
+// and looks for facts outside of coverage. It does not ask the ledger. Coverage, floors and watermark must be right:
 // call CompareHeld first. It compares
 //
 //   - facts outside of that range that are not covered, and are of no snapshot;
@@ -38,8 +38,8 @@ const derivedMemory = "256MB"
 func (s *Stored) CompareDerived(ctx context.Context, step func(what string),
 	found func(Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		h, err := s.basis(ctx, tx)
-		if err != nil || !h.Started {
+		base, err := s.projectionBase(ctx, tx)
+		if err != nil || !base.Started {
 			return err
 		}
 		dictionaries, err := s.readDictionaries(ctx, tx)
@@ -49,12 +49,12 @@ func (s *Stored) CompareDerived(ctx context.Context, step func(what string),
 		if _, err := tx.Exec(ctx, "SET LOCAL work_mem = '"+derivedMemory+"'"); err != nil {
 			return fmt.Errorf("set the memory for sorting: %w", err)
 		}
-		c := derivedComparison{tx: tx, basis: h, names: dictionaries, found: found}
-		f, err := s.newFollowing(ctx, tx, tables.Projections, h.arguments(), dictionaries)
+		c := derivedComparison{tx: tx, base: base, names: dictionaries, found: found}
+		f, err := s.newFollowing(ctx, tx, tables.Projections, base.arguments(), dictionaries)
 		if err != nil {
 			return err
 		}
-		parts := []part{{"facts outside of coverage", c.outside}, {"events without their update", c.orphans}}
+		parts := []part{{"facts outside of coverage", c.outOfCoverage}, {"events without their update", c.dangling}}
 		for _, group := range tables.BySource(tables.Projections) {
 			parts = append(parts, part{what(group), func(ctx context.Context) error { return f.compare(ctx, group, found) }})
 		}
@@ -84,7 +84,7 @@ func inTurn(ctx context.Context, parts []part, step func(what string)) error {
 
 type derivedComparison struct {
 	tx    pgx.Tx
-	basis *basis
+	base  *projectionBase
 	names *dictionaries
 	found func(Difference) error
 }
@@ -100,10 +100,10 @@ func (c *derivedComparison) rows(ctx context.Context, sql string, columns map[st
 	})
 }
 
-// outside looks for rows that belong nowhere.
-func (c *derivedComparison) outside(ctx context.Context) error {
-	arguments := c.basis.arguments()
-	for _, s := range c.basis.nowhere() {
+// outOfCoverage looks for facts outside of coverage.
+func (c *derivedComparison) outOfCoverage(ctx context.Context) error {
+	arguments := c.base.arguments()
+	for _, s := range c.base.outOfCoverage() {
 		if err := c.rows(ctx, extraRows(&s.table, s.where), nil, arguments); err != nil {
 			return err
 		}
@@ -132,8 +132,8 @@ func rowNameSQL(table *tables.Table) string {
 	return "concat_ws(', ', " + strings.Join(parts, ", ") + ")"
 }
 
-// orphans looks for offsets that have events and no update.
-func (c *derivedComparison) orphans(ctx context.Context) error {
+// dangling looks for offsets that have events and no update.
+func (c *derivedComparison) dangling(ctx context.Context) error {
 	var events []string
 	for _, table := range tables.In(tables.Facts) {
 		if table.Name != "updates" {
@@ -143,8 +143,8 @@ func (c *derivedComparison) orphans(ctx context.Context) error {
 	}
 	return c.rows(ctx, `SELECT DISTINCT 'updates', e.ledger_offset, NULL::integer, '', '{}'::text[], NULL::text[]
 FROM (`+strings.Join(events, " UNION ALL ")+`) e
-WHERE NOT EXISTS (SELECT FROM updates u WHERE u.ledger_offset = e.ledger_offset)`, nil, int64(c.basis.HistoryFloor),
-		int64(c.basis.Watermark))
+WHERE NOT EXISTS (SELECT FROM updates u WHERE u.ledger_offset = e.ledger_offset)`, nil, int64(c.base.HistoryFloor),
+		int64(c.base.Watermark))
 }
 
 // referencesOf asks for all columns of some names.

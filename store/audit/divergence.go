@@ -147,7 +147,7 @@ func (p *divergence) endsBelow(ctx context.Context, at, stored ledger.Offset) er
 	if p.Parted {
 		return nil
 	}
-	err = Patiently(ctx, p.logger, func() error {
+	err = Retry(ctx, p.logger, func() error {
 		_, _, err := p.source.TailUpdates(ctx, stored, 1, time.Millisecond)
 		return err
 	})

@@ -15,7 +15,7 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// RepairDerived makes what follows from the facts follow from them, and removes what belongs nowhere: all that
+// RepairDerived makes what follows from the facts follow from them, and removes facts outside of coverage: all that
 // CompareDerived compares. Rows that are right are not touched. An update that is missing beside its events, and a name
 // that rows refer to, can't be made right here: writing the updates again does that, and until then they stay. step, if
 // not nil, is called with what is done next.
@@ -36,19 +36,19 @@ func (r *Repairer) RepairDerived(ctx context.Context, step func(what string)) er
 
 // derive computes what follows from the facts again, in a transaction that excludes the writer of the updates.
 func (r *Repairer) derive(ctx context.Context, tx pgx.Tx, step func(what string)) error {
-	h, err := r.stored.basis(ctx, tx)
-	if err != nil || !h.Started {
+	base, err := r.stored.projectionBase(ctx, tx)
+	if err != nil || !base.Started {
 		return err
 	}
 	if _, err := tx.Exec(ctx, "SET LOCAL work_mem = '"+derivedMemory+"'"); err != nil {
 		return fmt.Errorf("set the memory for sorting: %w", err)
 	}
-	f, err := r.stored.newFollowing(ctx, tx, tables.Projections, h.arguments(), nil)
+	f, err := r.stored.newFollowing(ctx, tx, tables.Projections, base.arguments(), nil)
 	if err != nil {
 		return err
 	}
-	d := derivation{tx, h}
-	parts := []part{{"facts outside of coverage", d.outside}}
+	d := derivation{tx, base}
+	parts := []part{{"facts outside of coverage", d.outOfCoverage}}
 	for _, group := range tables.BySource(tables.Projections) {
 		parts = append(parts, part{what(group), func(ctx context.Context) error {
 			// a grant adds some, and what it has not committed would be removed as too much
@@ -63,7 +63,7 @@ func (r *Repairer) derive(ctx context.Context, tx pgx.Tx, step func(what string)
 	if err := inTurn(ctx, parts, step); err != nil {
 		return err
 	}
-	return writing.NoteRewrite(ctx, tx, tables.StreamUpdates, 0, int64(h.Watermark), writing.Repaired)
+	return writing.NoteRewrite(ctx, tx, tables.StreamUpdates, 0, int64(base.Watermark), writing.Repaired)
 }
 
 // ensureLifetimes attaches the partitions that rows of lifetimes may need. One offset of each of the smallest
@@ -86,14 +86,14 @@ func (r *Repairer) ensureLifetimes(ctx context.Context) error {
 
 // derivation computes what follows from the facts, in a transaction that excludes other writers.
 type derivation struct {
-	tx    pgx.Tx
-	basis *basis
+	tx   pgx.Tx
+	base *projectionBase
 }
 
-// outside removes what belongs nowhere.
-func (d *derivation) outside(ctx context.Context) error {
-	arguments := d.basis.arguments()
-	for _, s := range d.basis.nowhere() {
+// outOfCoverage removes facts outside of coverage.
+func (d *derivation) outOfCoverage(ctx context.Context) error {
+	arguments := d.base.arguments()
+	for _, s := range d.base.outOfCoverage() {
 		if _, err := d.tx.Exec(ctx, s.table.Delete(s.where), arguments); err != nil {
 			return err
 		}

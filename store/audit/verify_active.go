@@ -120,7 +120,7 @@ func (u *Updates) takeIn(ctx context.Context, at ledger.Offset) error {
 	u.note("contracts that begin or end at offset %d because the participant shows otherwise there than its updates say: "+
 		"%d and %d", at, len(missing), len(gone))
 	u.result.Repaired++
-	return repairPatiently(ctx, u.Logger, func() error { return u.Repairer.TakeIn(ctx, at, missing, gone) })
+	return retryRepair(ctx, u.Logger, func() error { return u.Repairer.TakeIn(ctx, at, missing, gone) })
 }
 
 // currentPatience is how long the watermark is waited for, so that the active set can be compared at the ledger's end.

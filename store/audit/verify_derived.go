@@ -7,77 +7,107 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// derived compares the tables that follow from the facts. If facts or dictionary rows turn out to be missing or
-// altered, it reads their updates again before the repair, and so it does for rows that follow from nothing, where not
-// everything was read again. Derived rows without facts may be all that is left of facts that were pruned, here or by
-// the participant: then it does not repair.
+// repairDecision says whether the tables that follow from the facts are repaired.
+type repairDecision int
+
+const (
+	repairDerived    repairDecision = iota
+	keepRemnants                    // rows of contracts may be all that is left of facts that were pruned
+	keepWhatIsUnread                // not all that rows may follow from could be read again
+)
+
+// derivedDifferences is what the tables that follow from the facts have otherwise.
+type derivedDifferences struct {
+	found    bool
+	doubtful suspects      // updates that are read again before a repair
+	names    bool          // names, or lists of parties, are missing or altered
+	remnants bool          // rows stand without facts that may have been pruned
+	unread   bool          // rows stand without facts that may be lost, and that were not read again
+	beyond   ledger.Offset // the lowest of the updates beyond the watermark that can't be read again; 0: none
+}
+
+func (f *derivedDifferences) decide() repairDecision {
+	switch {
+	case f.remnants:
+		return keepRemnants
+	case f.unread && f.doubtful.more:
+		return keepWhatIsUnread
+	}
+	return repairDerived
+}
+
+// derived compares the tables that follow from the facts. Before a repair it reads updates again whose facts or names
+// are missing or altered, and those of rows that follow from no fact, where not everything was read again. It does not
+// repair derived rows whose facts may have been pruned, here or by the participant.
 func (u *Updates) derived(ctx context.Context) error {
 	step := func(what string) { u.Progress(Progress{Step: what}) }
 	compare := func(found Found) error { return u.Database.CompareDerived(ctx, step, found) }
-	var doubtful suspects
-	var beyond ledger.Offset // the lowest of the updates beyond the watermark that can't be read again
 	pruned, err := u.prunedTo(ctx)
 	if err != nil {
 		return err
 	}
-	differences, named, remnants, unread := 0, false, false, false
+	var is derivedDifferences
 	err = compare(func(d Difference) error {
-		differences++
 		if u.Repairer != nil && (u.refreshed.has(d.Offset) || u.refreshed.has(d.Since)) {
 			d.Rendering = &Rendering{}
 		}
-		remnants = remnants || pruned > 0 && remnant(d)
-		name := d.Relation == "templates" || d.Relation == "synchronizers" || d.Relation == "party_lists"
-		switch {
-		case name && d.Kind != Extra, d.Relation == "updates" && d.Kind == Missing:
-			named = named || name
-			doubtful.add(d.Offset)
-		// what it follows from may be lost, and was not read again
-		case d.Kind == Extra && remnant(d) && pruned == 0 && !u.Selection.All:
-			unread = true
-			doubtful.add(d.Offset)
-			doubtful.add(d.Since)
-		case d.Relation == "updates" && d.Offset > u.result.Bounds.Watermark && d.Offset <= u.pruned &&
-			(beyond == 0 || d.Offset < beyond):
-			beyond = d.Offset
-		}
+		u.sort(d, pruned > 0, &is)
 		return u.Found(d)
 	})
-	if err != nil || differences == 0 || u.Repairer == nil {
+	if err != nil || !is.found || u.Repairer == nil {
 		return err
 	}
-	if beyond > 0 {
+	if is.beyond > 0 {
 		return &ledger.Problem{
 			What: fmt.Sprintf("the update at offset %d is stored although the database claims to hold nothing after offset "+
 				"%d, and the participant has pruned its ledger up to offset %d: what is stored there can't be read again, so it "+
-				"is not removed", beyond,
-				u.result.Bounds.Watermark, u.pruned),
+				"is not removed", is.beyond, u.result.Bounds.Watermark, u.pruned),
 			Do: "restore the checkpoint and the coverage of the updates from a backup of the database, or index into a new " +
 				"database",
 		}
 	}
-	if err := u.rereadSuspects(ctx, &doubtful); err != nil {
+	if err := u.rereadSuspects(ctx, &is.doubtful); err != nil {
 		return err
 	}
-	if named && u.Selection.All { // perhaps only a look-up refers to the name
+	if is.names && u.Selection.All { // perhaps only a look-up refers to the name
 		if err := u.lookups(ctx); err != nil {
 			return err
 		}
 	}
 	return u.repaired(ctx, compare, func() error {
-		if remnants {
+		switch is.decide() {
+		case keepRemnants:
 			u.note("what follows from the facts was not repaired: rows of contracts stand without the facts that they follow "+
 				"from, which may be lost where they were pruned, up to offset %d (`verify --all` compares what was kept with "+
-				"what the participant shows "+
-				"there; `verify --offline` names "+
-				"damaged windows; restore a backup of the database)", pruned)
+				"what the participant shows there; `verify --offline` names damaged windows; restore a backup of the database)",
+				pruned)
 			return nil
-		}
-		if unread && doubtful.more { // a note says so
+		case keepWhatIsUnread: // a note says so
 			return nil
 		}
 		return u.Repairer.RepairDerived(ctx, step)
 	})
+}
+
+// sort sorts a difference by what a repair has to do about it. pruned is true if facts that are lost can't be read
+// again.
+func (u *Updates) sort(d Difference, pruned bool, is *derivedDifferences) {
+	is.found = true
+	is.remnants = is.remnants || pruned && remnant(d)
+	name := d.Relation == "templates" || d.Relation == "synchronizers" || d.Relation == "party_lists"
+	switch {
+	case name && d.Kind != Extra, d.Relation == "updates" && d.Kind == Missing:
+		is.names = is.names || name
+		is.doubtful.add(d.Offset)
+	// what it follows from may be lost, and was not read again
+	case d.Kind == Extra && remnant(d) && !pruned && !u.Selection.All:
+		is.unread = true
+		is.doubtful.add(d.Offset)
+		is.doubtful.add(d.Since)
+	case d.Relation == "updates" && d.Offset > u.result.Bounds.Watermark && d.Offset <= u.pruned &&
+		(is.beyond == 0 || d.Offset < is.beyond):
+		is.beyond = d.Offset
+	}
 }
 
 // prunedTo returns the offset up to which facts that are lost can't be read again, because they were pruned; 0: there

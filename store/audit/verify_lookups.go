@@ -34,7 +34,7 @@ func (u *Updates) lookups(ctx context.Context) error {
 
 func (u *Updates) lookup(ctx context.Context, id string) error {
 	var contract ledger.Contract
-	err := Patiently(ctx, u.Logger, func() (err error) {
+	err := Retry(ctx, u.Logger, func() (err error) {
 		contract, _, err = u.Source.ContractByID(ctx, id, u.Scope.Parties)
 		return err
 	})

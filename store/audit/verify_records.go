@@ -38,7 +38,7 @@ func (r *Records) Run(ctx context.Context) (result TransactionsResult, err error
 	if err != nil || r.Repairer == nil || differences == 0 {
 		return result, err
 	}
-	err = repairPatiently(ctx, r.Logger, func() error {
+	err = retryRepair(ctx, r.Logger, func() error {
 		return r.Repairer.DeriveAgain(ctx, func(at ledger.Offset) {
 			r.Progress(Progress{Step: "deriving the records again", Done: int64(at)})
 		})

@@ -86,7 +86,7 @@ func (h *Transactions) run(ctx context.Context) error {
 			_, err = h.compare(ctx, remains)
 		}
 	default:
-		err = repairPatiently(ctx, h.Logger, func() error { return h.Repairer.RepairBalances(ctx, h.step) })
+		err = retryRepair(ctx, h.Logger, func() error { return h.Repairer.RepairBalances(ctx, h.step) })
 	}
 	if err != nil {
 		return fmt.Errorf("repair: %w", err)
@@ -204,7 +204,7 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 // next returns the next records; none at the end.
 func (h *Transactions) next(ctx context.Context,
 	pages *ingest.TransactionPages) (records []ledger.Transaction, err error) {
-	err = Patiently(ctx, h.Logger, func() error {
+	err = Retry(ctx, h.Logger, func() error {
 		for again := range 2 {
 			var misfit *ingest.TransactionsMisfit
 			if records, err = pages.Next(ctx); errors.As(err, &misfit) {
@@ -252,7 +252,7 @@ func (h *Transactions) lacks(after, to int64, found Found) error {
 // readAgain clears the history, and reads it again.
 func (h *Transactions) readAgain(ctx context.Context) error {
 	h.step("reading the transaction history again")
-	if err := repairPatiently(ctx, h.Logger, func() error { return h.Repairer.RestartTransactions(ctx) }); err != nil {
+	if err := retryRepair(ctx, h.Logger, func() error { return h.Repairer.RestartTransactions(ctx) }); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -117,7 +117,7 @@ func (u *Updates) repaired(ctx context.Context, compare func(Found) error, repai
 }
 
 func (u *Updates) repair(ctx context.Context, repair func() error) error {
-	if err := repairPatiently(ctx, u.Logger, repair); err != nil {
+	if err := retryRepair(ctx, u.Logger, repair); err != nil {
 		return fmt.Errorf("repair: %w", err)
 	}
 	u.result.Repaired++
@@ -138,7 +138,7 @@ func (u *Updates) countRemaining(ctx context.Context, d Difference) error {
 // between that update and at.
 func (u *Updates) checkFork(ctx context.Context, at ledger.Offset, empty bool) error {
 	var unknown error
-	err := Patiently(ctx, u.Logger, func() (err error) {
+	err := Retry(ctx, u.Logger, func() (err error) {
 		unknown, err = ingest.CheckFork(ctx, u.Source, u.Database, at, empty)
 		return err
 	})
