@@ -105,9 +105,7 @@ func named(settings []setting) (flags []string) {
 // Lacks names the settings by which a scope does not show all that another one shows, as flags; empty: it shows all of
 // that, in the same form. A scope may show more only by further parties, templates and interfaces.
 func (s Scope) Lacks(of Scope) (flags []string) {
-	holds := func(list, other []string) bool {
-		return !slices.ContainsFunc(other, func(name string) bool { return !slices.Contains(list, name) })
-	}
+	holds := func(list, other []string) bool { return len(beyond(other, list)) == 0 }
 	all := func(list, other []string) bool { // an empty list shows all
 		return len(list) == 0 || len(other) > 0 && holds(list, other)
 	}
@@ -127,7 +125,7 @@ func (s Scope) Added(before Scope) (added Scope, ok bool) {
 	} {
 		added, widened := s, before
 		was, now := *names(&before), *names(&s)
-		further := slices.DeleteFunc(slices.Clone(now), func(name string) bool { return slices.Contains(was, name) })
+		further := beyond(now, was)
 		*names(&added), *names(&widened) = further, now
 		if len(was) > 0 && len(further) > 0 && widened.Hash() == s.Hash() && len(s.Lacks(before)) == 0 {
 			return added, true
@@ -182,10 +180,14 @@ func (s Scope) apart(other Scope) (settings []string) {
 	return settings
 }
 
+// beyond returns the names of a list that another one does not have, in their order.
+func beyond(list, other []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(other, name) })
+}
+
 // onlyIn lists the names that only the first of two lists has; empty: there are none.
 func onlyIn(list, other []string) string {
-	only := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(list))),
-		func(name string) bool { return slices.Contains(other, name) })
+	only := slices.Compact(slices.Sorted(slices.Values(beyond(list, other))))
 	text := strings.Join(only[:min(len(only), mostApart)], ",")
 	if more := len(only) - mostApart; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)

@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -47,25 +45,13 @@ func (r *Resync) DropSnapshot(ctx context.Context) error { return r.DropResync(c
 
 // DropResync drops a resync that is not whole, if there is one.
 func (l *UpdatesWriter) DropResync(ctx context.Context) error {
-	unfinished, err := l.unfinishedResync(ctx, l.term.Pool)
+	unfinished, err := writing.UnfinishedResync(ctx, l.term.Pool)
 	if err != nil || unfinished == nil {
 		return err
 	}
 	return l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		return writing.DropResync(ctx, tx)
 	})
-}
-
-// unfinishedResync returns the resync that is not whole; nil: there is none.
-func (l *UpdatesWriter) unfinishedResync(ctx context.Context, db dbsqlc.DBTX) (*dbsqlc.Resyncs, error) {
-	row, err := l.store.db.Queries.ResyncUnfinished(ctx, db)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("look for an unfinished resync: %w", err)
-	}
-	return &row, nil
 }
 
 // BeginSnapshot begins a resync at the watermark, or returns how far the one that was begun there in this scope has
@@ -90,7 +76,7 @@ func (r *Resync) BeginSnapshot(ctx context.Context, _ string, scope ledger.Scope
 			progress.Finished = true
 			return nil
 		}
-		unfinished, err := r.unfinishedResync(ctx, tx)
+		unfinished, err := writing.UnfinishedResync(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -166,11 +152,8 @@ func (r *Resync) writePage(ctx context.Context, progress, next ledger.SnapshotPr
 			return err
 		}
 	}
-	at := int64(progress.At)
-	for _, table := range append(tables.In(tables.Resynced), tables.Get(tables.Projections, "lifetimes")) {
-		if err := r.term.Partitions.Ensure(ctx, table.Name, slices.Values([]int64{at})); err != nil {
-			return err
-		}
+	if err := writing.EnsureResync(ctx, r.term.Partitions, progress.At); err != nil {
+		return err
 	}
 	return r.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		if err := advance(ctx, tx); err != nil {

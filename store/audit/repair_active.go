@@ -2,9 +2,7 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -33,22 +31,21 @@ func (r *Repairer) takeIn(ctx context.Context, at ledger.Offset, entries []ledge
 	if err := r.ensureLifetimes(ctx); err != nil {
 		return err
 	}
-	for _, table := range append(tables.In(tables.Resynced), tables.Get(tables.Projections, "lifetimes")) {
-		if err := r.term.Partitions.Ensure(ctx, table.Name, slices.Values([]int64{int64(at)})); err != nil {
-			return err
-		}
+	if err := writing.EnsureResync(ctx, r.term.Partitions, at); err != nil {
+		return err
 	}
 	return r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
-		q := r.stored.db.Queries
-		if _, err := q.ResyncUnfinished(ctx, tx); !errors.Is(err, pgx.ErrNoRows) {
-			if err != nil {
-				return fmt.Errorf("look for an unfinished resync: %w", err)
-			}
+		unfinished, err := writing.UnfinishedResync(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if unfinished != nil {
 			return &ledger.Problem{
 				What: "what the participant shows as active is not taken in while the scope is changed",
 				Do:   "let `indexer run --change-scope` finish, and verify again",
 			}
 		}
+		q := r.stored.db.Queries
 		node, err := q.ResyncNode(ctx, tx, int64(at))
 		if err != nil {
 			return fmt.Errorf("look for what was taken in before: %w", err)

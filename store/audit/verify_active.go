@@ -88,28 +88,21 @@ const mostTakenIn = 50_000
 func (u *Updates) takeIn(ctx context.Context, at ledger.Offset) error {
 	var missing []ledger.ContractEntry
 	var gone []string
-	again := false
-	read := func(seen func(key string)) error {
-		_, err := u.snapshot(ctx, "active contracts", at, nil, func(_ int64, entries []ledger.ContractEntry) error {
-			absent := map[string]bool{}
-			err := u.Database.CompareActive(ctx, at, entries, seen, func(d Difference) error {
-				if d.Kind == Missing && slices.Contains(ofActiveSet, d.Relation) {
-					absent[d.Row] = true
-				}
-				return nil
-			})
-			for i := range entries {
-				if a := entries[i].Active; a != nil && !again && absent[activeRow(a.Created.ContractID, a.SynchronizerID)] {
-					missing = append(missing, entries[i])
-				}
+	differs := func(entries []ledger.ContractEntry) Found {
+		byRow := make(map[string]*ledger.ContractEntry, len(entries))
+		for i := range entries {
+			if a := entries[i].Active; a != nil {
+				byRow[activeRow(a.Created.ContractID, a.SynchronizerID)] = &entries[i]
 			}
-			return err
-		})
-		again = true
-		return err
+		}
+		return func(d Difference) error {
+			if e := byRow[d.Row]; e != nil && d.Kind == Missing && slices.Contains(ofActiveSet, d.Relation) {
+				missing = append(missing, *e)
+			}
+			return nil
+		}
 	}
-	stored := func(each func(string, Difference) error) error { return u.Database.ActiveAt(ctx, at, each) }
-	err := extras(read, stored, func(key string, _ Difference) error {
+	err := u.eachActive(ctx, at, nil, differs, func(key string, _ Difference) error {
 		gone = append(gone, key)
 		return nil
 	})
@@ -119,8 +112,7 @@ func (u *Updates) takeIn(ctx context.Context, at ledger.Offset) error {
 	missing, gone = missing[:min(len(missing), mostTakenIn)], gone[:min(len(gone), mostTakenIn)]
 	u.note("contracts that begin or end at offset %d because the participant shows otherwise there than its updates say: "+
 		"%d and %d", at, len(missing), len(gone))
-	u.result.Repaired++
-	return retryRepair(ctx, u.Logger, func() error { return u.Repairer.TakeIn(ctx, at, missing, gone) })
+	return u.repair(ctx, func() error { return u.Repairer.TakeIn(ctx, at, missing, gone) })
 }
 
 // currentPatience is how long the watermark is waited for, so that the active set can be compared at the ledger's end.

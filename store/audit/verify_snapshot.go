@@ -138,19 +138,28 @@ func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset) error 
 var ofActiveSet = []string{"active_contracts", "lifetimes"}
 
 func (u *Updates) compareActive(ctx context.Context, at ledger.Offset, first *ledger.SnapshotPage, found Found) error {
+	differs := func([]ledger.ContractEntry) Found { return found }
+	return u.eachActive(ctx, at, first, differs, func(_ string, d Difference) error { return found(d) })
+}
+
+// eachActive compares what is active as of an offset with the participant's snapshot there. It calls differs for each
+// page, and what that returns for the differences of the page; extra for what is stored as active and in no page, with
+// its key. first is the first page, if it was read already.
+func (u *Updates) eachActive(ctx context.Context, at ledger.Offset, first *ledger.SnapshotPage,
+	differs func(entries []ledger.ContractEntry) Found, extra func(key string, d Difference) error) error {
 	again := false
 	read := func(seen func(key string)) (err error) {
-		report := found
-		if again {
-			report = ignore
-		}
 		u.result.Active, err = u.snapshot(ctx, "active contracts", at, first, func(_ int64,
 			entries []ledger.ContractEntry) error {
+			report := ignore
+			if !again {
+				report = differs(entries)
+			}
 			return u.Database.CompareActive(ctx, at, entries, seen, report)
 		})
 		again, first = true, nil
 		return err
 	}
 	stored := func(each func(string, Difference) error) error { return u.Database.ActiveAt(ctx, at, each) }
-	return extras(read, stored, func(_ string, d Difference) error { return found(d) })
+	return extras(read, stored, extra)
 }

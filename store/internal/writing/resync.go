@@ -2,10 +2,39 @@ package writing
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/partitions"
+	"ledgerindexer/store/internal/tables"
 )
+
+// UnfinishedResync returns the resync that is not whole; nil: there is none.
+func UnfinishedResync(ctx context.Context, db dbsqlc.DBTX) (*dbsqlc.Resyncs, error) {
+	row, err := queries.ResyncUnfinished(ctx, db)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for an unfinished resync: %w", err)
+	}
+	return &row, nil
+}
+
+// EnsureResync attaches the partitions of what begins and ends at an offset, before its transaction begins.
+func EnsureResync(ctx context.Context, set *partitions.Set, at ledger.Offset) error {
+	for _, table := range append(tables.In(tables.Resynced), tables.Get(tables.Projections, "lifetimes")) {
+		if err := set.Ensure(ctx, table.Name, slices.Values([]int64{int64(at)})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // DropResync removes a resync that is not whole, if there is one, and what waits of it.
 func DropResync(ctx context.Context, tx pgx.Tx) error {
