@@ -25,8 +25,8 @@ type adapted struct {
 	begin func(text string) string
 }
 
-// The schema in a name of something in it, and where it is made or spoken of.
-var ledgerSchema = regexp.MustCompile(`\bledger(\.[a-z_])|\b((?:schema|SCHEMA) )ledger\b`)
+// The schema in a name of something in it, where it is made or spoken of, and as a value.
+var ledgerSchema = regexp.MustCompile(`\bledger(\.[a-z_])|\b((?:schema|SCHEMA) )ledger\b|(['"])ledger(['"])`)
 
 func (a adapted) Open(name string) (fs.File, error) {
 	file, err := a.files.Open(name)
@@ -39,7 +39,7 @@ func (a adapted) Open(name string) (fs.File, error) {
 	}
 	adapted := string(text)
 	if a.views != "ledger" {
-		adapted = ledgerSchema.ReplaceAllString(adapted, "${2}"+a.views+"${1}")
+		adapted = ledgerSchema.ReplaceAllString(adapted, "${2}${3}"+a.views+"${1}${4}")
 	}
 	if !strings.Contains(adapted, aloneMark) {
 		head, statements, _ := strings.Cut(adapted, upMark)

@@ -3,9 +3,7 @@
 
 -- +goose Up
 
--- Transfers of a party -------------------------------------------------------------------------------------------
-
-CREATE VIEW transfer_parties AS
+CREATE VIEW transfer_parties WITH (security_invoker = true) AS
 SELECT t.seq, t.sender AS party, true AS sent, t.date, t.round,
        CASE WHEN t.receivers IS NOT NULL THEN coalesce((SELECT sum(r.amount) FROM transfer_receivers r WHERE r.seq = t.seq), 0) END AS amount,
        t.sender_fee AS fee
@@ -40,7 +38,7 @@ RETURN ARRAY(SELECT r.party FROM transfer_receivers r WHERE r.seq = receivers_of
 COMMENT ON FUNCTION receivers_of(bigint) IS 'The receivers of a transfer in their order, each once.';
 
 -- Columns that need a look-up elsewhere are scalar subqueries outside of the ordered rows: only returned rows are looked up.
-CREATE VIEW ledger.party_transfers AS
+CREATE VIEW ledger.party_transfers WITH (security_invoker = true) AS
 SELECT p.party, CASE WHEN p.sent THEN 'sent' ELSE 'received' END AS direction,
        CASE
            WHEN NOT p.sent THEN ARRAY(SELECT t.sender FROM transfers t WHERE t.seq = p.seq)
@@ -59,8 +57,8 @@ FROM (
     SELECT * FROM party_transfers o
     ORDER BY o.party DESC, o.date DESC, o.seq DESC, o.sent DESC
 ) p;
-
-COMMENT ON VIEW ledger.party_transfers IS 'One row per transfer and party that sent or received it; a party that sends to itself has two. Summed over all parties, each amount counts twice. The rows of a party come latest first, by date and then seq, without an ORDER BY: WHERE party = ... LIMIT 100 reads its latest 100, and a condition on date as well reads that time only. For the latest transfers of many parties use CROSS JOIN LATERAL with a subquery per party: a join with this view reads all of it.';
+COMMENT ON VIEW ledger.party_transfers IS 'One row per transfer and party that sent or received it; a party that sends to itself has two. Summed over all parties, each amount counts twice. The rows of a party come latest first, by date and then seq, without an ORDER BY: WHERE party = ... LIMIT 100 reads its latest 100, and a condition on date as well reads that time only. For the latest transfers of many parties use CROSS JOIN LATERAL with a subquery per party: a join with this view reads all of it.
+@graphql({"primary_key_columns": ["seq", "party", "direction"], "foreign_keys": [{"local_columns": ["seq"], "foreign_schema": "ledger", "foreign_table": "transfers", "foreign_columns": ["seq"]}]})';
 COMMENT ON COLUMN ledger.party_transfers.party IS 'The party whose transfers these are. Indexed, with date. Sorted by its bytes.';
 COMMENT ON COLUMN ledger.party_transfers.direction IS 'sent or received.';
 COMMENT ON COLUMN ledger.party_transfers.counterparties IS 'With sent the receivers, in the order in which the service lists them, each once; can name the party itself. With received the sender. Empty: the transfer has no receivers, such as one that merges what the sender holds. NULL: the service left the list of receivers out. Costs a look-up per row.';
@@ -74,7 +72,7 @@ COMMENT ON COLUMN ledger.party_transfers.description IS 'What the transfer is fo
 COMMENT ON COLUMN ledger.party_transfers.seq IS 'Which row of ledger.transfers and ledger.transactions this is. (seq, party, direction) is unique.';
 COMMENT ON COLUMN ledger.party_transfers.transfer_kind IS 'As in ledger.transfers. Costs a look-up per row.';
 
--- Reported balances ----------------------------------------------------------------------------------------------
+-- Reported balances ------------------------------------------------------------------------------------------------
 
 CREATE TABLE balance_totals (
     party             text COLLATE "C" NOT NULL,
@@ -97,17 +95,7 @@ CREATE TABLE latest_totals (
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 COMMENT ON TABLE latest_totals IS 'The last row of each party in balance_totals, so that the balances of all parties at a recent round need no search. Read by ledger.reported_balances_at.';
 
-CREATE TABLE balance_rounds (
-    only_row         boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    newest           bigint,
-    first_incomplete bigint
-);
-INSERT INTO balance_rounds DEFAULT VALUES;
-COMMENT ON TABLE balance_rounds IS 'The rounds for which balances are known.';
-COMMENT ON COLUMN balance_rounds.newest IS 'The greatest round of any record of a known kind. NULL: none has a round.';
-COMMENT ON COLUMN balance_rounds.first_incomplete IS 'The least round of a transfer without balance changes, or of a record of an unknown kind, which may be such a transfer. The least bigint: such a record, or any transfer, has no round, so no total is complete. NULL: all transfers have round and balance changes.';
-
-CREATE VIEW running_totals AS
+CREATE VIEW running_totals WITH (security_invoker = true) AS
 SELECT x.party, x.round, x.initial_amount, x.holding_fees_rate, lead(x.round) OVER (PARTITION BY x.party ORDER BY x.round) IS NULL AS latest
 FROM (
     SELECT c.party COLLATE "C" AS party, c.round,
@@ -121,7 +109,17 @@ FROM (
 COMMENT ON VIEW running_totals IS 'What balance_totals should hold, computed from all its balance changes at once, and which of these rows latest_totals should hold.';
 COMMENT ON COLUMN running_totals.latest IS 'Whether the party has no change in a later round.';
 
-CREATE VIEW wanted_rounds AS
+CREATE TABLE balance_rounds (
+    only_row         boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    newest           bigint,
+    first_incomplete bigint
+);
+INSERT INTO balance_rounds DEFAULT VALUES;
+COMMENT ON TABLE balance_rounds IS 'The rounds for which balances are known.';
+COMMENT ON COLUMN balance_rounds.newest IS 'The greatest round of any record of a known kind. NULL: none has a round.';
+COMMENT ON COLUMN balance_rounds.first_incomplete IS 'The least round of a transfer without balance changes, or of a record of an unknown kind, which may be such a transfer. The least bigint: such a record, or any transfer, has no round, so no total is complete. NULL: all transfers have round and balance changes.';
+
+CREATE VIEW wanted_rounds WITH (security_invoker = true) AS
 SELECT true AS only_row, (SELECT max(x.round) FROM transactions x WHERE x.kind <> 'unknown') AS newest,
     (
         SELECT min(coalesce(x.round, -9223372036854775808))

@@ -44,8 +44,6 @@ WHERE s.summary IS NOT NULL AND NOT EXISTS (
 );
 COMMENT ON VIEW outermost_summaries IS 'summaries without those that repeat what an exercise around them says, with who pays.';
 
--- Rewards --------------------------------------------------------------------------------------------------------
-
 CREATE VIEW ledger.rewards WITH (security_invoker = true) AS
 SELECT s.ledger_offset, s.node_id, r.kind, s.party, decimal_of(r.written) AS amount,
        CASE r.kind WHEN 'validator' THEN decimal_of(s.summary ->> 'inputValidatorFaucetAmount') END AS faucet_amount,
@@ -70,8 +68,6 @@ COMMENT ON COLUMN ledger.rewards.amount IS 'How much.';
 COMMENT ON COLUMN ledger.rewards.faucet_amount IS 'The part of a validator''s reward that is from faucets. NULL: none is said, or the kind is another.';
 COMMENT ON COLUMN ledger.rewards.record_time IS 'When the synchronizer recorded the update. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.rewards.update_id IS 'Id of the update.';
-
--- Burns ----------------------------------------------------------------------------------------------------------
 
 CREATE VIEW burned WITH (security_invoker = true) AS
 SELECT s.ledger_offset, s.node_id, s.choice, k.kind, s.party, f.holding_fees, f.change_fee, f.output_fees, f.paid, f.minted
@@ -134,7 +130,7 @@ COMMENT ON COLUMN ledger.burns.choice IS 'The choice that burns it.';
 COMMENT ON COLUMN ledger.burns.record_time IS 'When the synchronizer recorded the update. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.burns.update_id IS 'Id of the update.';
 
--- Traffic and rounds ---------------------------------------------------------------------------------------------
+-- Traffic and rounds -----------------------------------------------------------------------------------------------
 
 CREATE VIEW ledger.traffic_purchases WITH (security_invoker = true) AS
 SELECT e.ledger_offset, e.node_id, text_of(e.choice_argument -> 'provider') AS buyer, text_of(e.choice_argument -> 'memberId') AS member_id,
@@ -178,7 +174,7 @@ COMMENT ON COLUMN ledger.mining_rounds.ledger_offset IS 'Offset of the update th
 COMMENT ON COLUMN ledger.mining_rounds.node_id IS 'Node of its creation. (ledger_offset, node_id) is unique.';
 COMMENT ON COLUMN ledger.mining_rounds.record_time IS 'When the synchronizer recorded the update. Microseconds, UTC.';
 
--- Sums -----------------------------------------------------------------------------------------------------------
+-- Sums -------------------------------------------------------------------------------------------------------------
 
 -- A sum is NULL where one of its amounts is not known. What was redacted has none, and says nothing of what was minted or burned. A burn without an
 -- amount counts as 0: where a creation is not stored archived is NULL too, and where a result does not say the amount the difference shows it.
