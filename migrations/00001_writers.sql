@@ -1,14 +1,15 @@
--- Who writes, how far writing has come, and what writers report. Beneath it stand the conventions of all these files:
+-- Who writes, how far writing has come, and what writers report. Here is what every later migration begins with
+-- (store/migrate.go).
 --
--- Each relation stands in one place, with its indexes, constraints and comments, and the view of schema ledger that shows it beside it. Files are
--- in the order of what they need, and nothing is made that is replaced later.
--- Tables and what only the indexer reads name no schema; schema ledger is what analysts read: names, columns and meaning of what is in it are a
--- contract, and do not change. docs/relations.md is made from its comments.
--- Views have no keys, so tools read them from comments, which end in a line that pg_graphql reads. A view without that line has no columns that
--- are unique and never NULL. The row that a reference names may be missing: rows of a snapshot have no update, and a contract's creation need not
--- be stored.
--- Views have the rights of their reader (security_invoker), so that the policies of the tables apply (00003_access.sql). Functions of ledger that
--- read tables by themselves have their owner's (SECURITY DEFINER), so that analysts need no rights to tables.
+-- Of all these files: a relation stands in one place, with its indexes, constraints and comments, and the view of schema
+-- ledger that shows it comes next. Files are in the order of what needs what, and nothing is made that is replaced.
+-- Tables, and what only the indexer reads, name no schema. Names, columns and meaning of what is in schema ledger are a
+-- contract: they do not change. docs/relations.md is made from the comments there.
+-- Keys: views have none, so tools read them from comments, which end in a line that pg_graphql reads. A relation without
+-- that line has no columns that are unique and never NULL. The row that a reference names may be missing: rows of a
+-- snapshot have no update, and a contract's creation need not be stored.
+-- Rights: views have those of their reader (security_invoker), so that the tables' policies apply. Only views that
+-- policies read (00003), and views that show nothing about other parties from tables that do, keep their owner's.
 
 -- +goose Up
 
@@ -97,7 +98,7 @@ END
 $$;
 COMMENT ON FUNCTION ledger.wait_for_offset(bigint, interval) IS 'Waits until everything up to an offset is visible, and returns true; false after the timeout. For a program that submitted a command and reads its update here. An error in a transaction with isolation level repeatable read or serializable, which never sees later commits.';
 
--- The channel is named after the analysts' schema. LISTEN needs quotes if that name does.
+-- The channel is named after the analysts' schema.
 CREATE FUNCTION notify_readers() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     -- A listener whose transaction stays open keeps all notifications of the server in their queue. Where that is full, commits that notify fail.

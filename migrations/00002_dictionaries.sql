@@ -1,4 +1,5 @@
--- Dictionaries: long names and lists of parties are stored once, before the rows that refer to them by number. (positions, in 00010, is one too.)
+-- Dictionaries: long names and lists of parties are stored once, before the rows that refer to them by number. positions
+-- and template_interfaces are written likewise.
 
 -- +goose Up
 

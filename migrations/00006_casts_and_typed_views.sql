@@ -50,6 +50,8 @@ COMMENT ON COLUMN ledger.typed_views.part IS 'What the column''s field is of, as
 COMMENT ON COLUMN ledger.typed_views.path IS 'Path of the column''s field, as in ledger.fields. The constructor of a variant has the path of the variant. Empty: the value itself. NULL where part is.';
 
 -- Casts of typed views ---------------------------------------------------------------------------------------------
+-- They return NULL for a text that does not fit. They are inlined, and immutable: they depend on no setting of a session. LIKE and the
+-- length replace counted repetitions in patterns, which would take several times as long as all the rest.
 
 -- The one reader of decimals in SQL, as ledger.ParseDecimal is in Go: each form that Java's BigDecimal has (5.000E-7, 0E-10, 1E+3), and a
 -- point that nothing follows. It is not inlined, so the functions that call it read the usual forms themselves. The length and the
@@ -69,8 +71,6 @@ END
 $$;
 COMMENT ON FUNCTION decimal_within(text, integer, integer) IS 'The decimal that a text is, if it has at most so many digits before the point, and after it; else NULL.';
 
--- Casts that return NULL for a text that does not fit. They are inlined, and immutable: they depend on no setting of a session. LIKE and the
--- length replace counted repetitions in patterns, which would take several times as long as all the rest.
 CREATE FUNCTION ledger.as_boolean(value text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE value WHEN 'true' THEN true WHEN 'false' THEN false END;
 COMMENT ON FUNCTION ledger.as_boolean(text) IS 'The text as boolean; NULL where it is neither true nor false.';
@@ -95,7 +95,6 @@ RETURN CASE WHEN value LIKE '____-__-__' AND value NOT LIKE '%-%-%-%' AND value 
                       THEN make_date(left(value, 4)::integer, substr(value, 6, 2)::integer, right(value, 2)::integer) END END;
 COMMENT ON FUNCTION ledger.as_date(text) IS 'The text (2025-06-18) as date; NULL where it is none.';
 
--- Here and not with the other casts of typed views (00013_types.sql), whose remarks apply to it, because holdings need it.
 CREATE FUNCTION ledger.as_timestamptz(value text) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN length(value) < 28 AND value LIKE '____-__-__T__:__:__%Z' AND value NOT LIKE '0000%'
              AND value ~ '^[0-9]+-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?Z$'
@@ -106,7 +105,7 @@ RETURN CASE WHEN length(value) < 28 AND value LIKE '____-__-__T__:__:__%Z' AND v
                                substr(value, 15, 2)::integer, rtrim(substr(value, 18), 'Z')::double precision) AT TIME ZONE 'UTC' END END;
 COMMENT ON FUNCTION ledger.as_timestamptz(text) IS 'The text (2025-06-18T00:00:00.000001Z) as timestamptz; NULL where it is none.';
 
--- Casts of our own views -------------------------------------------------------------------------------------------
+-- Casts of what contracts say. They return NULL instead of failing, and are simple enough to be inlined -------------
 
 CREATE FUNCTION text_of(value jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN jsonb_typeof(value) = 'string' THEN value #>> '{}' END;

@@ -1,13 +1,27 @@
 -- Updates, changes of topology, and what is of no known kind; which offset was when.
+--
+-- Of facts (this file, 00010 and 00011): they are written once and never updated, and the indexer attaches partitions
+-- when rows need them. Up to the history floor they are the entries of the snapshot that lies there: each event at the
+-- place that the snapshot says, with what the entry says besides in columns that are NULL in all other rows. They lie in
+-- one partition, and belong to no covered range.
+-- Columns of a fixed length come first, the longest before the others: so none is padded to its alignment, and a
+-- condition on one behind a text would take half as long again.
+--
+-- Of their views: a column that needs a look-up elsewhere (update_id, payload of an active contract) is a scalar
+-- subquery, so that only queries that name it pay for it. It stands outside of unions: what is in a branch is planned
+-- with every query, whether that names it or not, and updates can have many partitions. Rows of a snapshot have no
+-- update, also where one lies at the offset of a resync.
+-- Conditions on the watermark are true of almost every row, and the planner takes "btint8cmp(x, y) <> 1", which is
+-- x <= y, as that: of "<=" with a value that it doesn't know it expects a third of the rows, and so nested loops where
+-- there are many. Nor does it combine a scan of the whole primary key with the selective index.
+-- For a condition inside a union PostgreSQL would read the whole table even if a join needs few rows. So conditions are
+-- outside of unions, on shown_at, which is NULL for rows that are not shown. There the watermark is read from its table:
+-- the function would be planned again in each query.
+-- A joined list of parties is shown only if it is the event's. A condition on the column then depends on both rows, so
+-- that no function of a reader gets a list before the event is known to be visible to him (docs/access.md).
 
 -- +goose Up
 
---
--- Up to the history floor they are the entries of the snapshot that lies there: each event at the place that the snapshot says, with what the
--- entry says besides in columns that are NULL in all other rows. They lie in one partition, and belong to no covered range.
---
--- Columns of a fixed length come first, the longest before the others: so none is padded to its alignment, and a condition on one behind a
--- text would take half as long again.
 CREATE TABLE updates (
     ledger_offset             bigint NOT NULL,
     record_time               timestamptz,
@@ -134,7 +148,6 @@ COMMENT ON COLUMN ledger.parties.in_topology IS 'Whether a topology event names 
 
 -- Rare rows: not partitioned, because almost every database has none of them ----------------------------------------
 
--- Rare rows: not partitioned, because almost every database has none of them.
 CREATE TABLE unknown_elements (
     ledger_offset    bigint  NOT NULL,
     ordinal          integer NOT NULL,

@@ -3,8 +3,10 @@
 
 -- +goose Up
 
+-- Exercises that explain what moved --------------------------------------------------------------------------------
 -- The kind decides the label: transfer, or the label itself where it is the same for everybody. Names of choices count whatever their
 -- interface is, so V2 is read here too.
+
 CREATE VIEW token_choices WITH (security_invoker = true) AS
 SELECT e.ledger_offset, e.node_id, e.last_descendant_node_id, e.contract_id, e.choice, e.choice_argument, e.exercise_result, m.meta,
        k.kind, s.sender, m.is_instruction, i.view_value AS instruction
@@ -43,6 +45,9 @@ WHERE e.choice <> 'EventLog_HoldingsChange' AND (w.kind <> 'transfer' OR s.sende
 COMMENT ON VIEW token_choices IS 'The exercises that say what moved below them, by the rules of the token standard''s V1: by the name of the choice, or by the key tx-kind of their metadata.';
 
 -- Changes ----------------------------------------------------------------------------------------------------------
+-- What is archived is known by its creation. A contract that was assigned has several creation events, which say the same. A
+-- reassignment changes what is held where the contract is then active nowhere, or was not before. "+ 0" has PostgreSQL find a contract's
+-- events by its id: by offset, which it prefers where nothing was analyzed yet, it would read all events before.
 
 CREATE VIEW holding_creations WITH (security_invoker = true) AS
 SELECT c.contract_id, c.ledger_offset, c.node_id

@@ -2,7 +2,6 @@
 
 -- +goose Up
 
--- Projections: derived from facts, in offset order, in the transaction that moves the watermark -
 CREATE TABLE active_contracts (
     activated_offset     bigint  NOT NULL,
     reassignment_counter bigint  NOT NULL,
@@ -97,6 +96,45 @@ COMMENT ON COLUMN ledger.active_counts.module_name IS 'Module of the template.';
 COMMENT ON COLUMN ledger.active_counts.entity_name IS 'Name of the template.';
 COMMENT ON COLUMN ledger.active_counts.contracts IS 'How many contracts of this template id are active. One that is active on two synchronizers counts twice.';
 
+-- A creation by a transaction is the only one of its contract. Other creation events count if none precedes them. "+ 0" has PostgreSQL find a
+-- contract's events by its id: by offset, which it prefers where nothing was analyzed yet, it would read all events for each contract.
+CREATE VIEW ledger.contracts WITH (security_invoker = true) AS
+SELECT c.contract_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, c.payload, c.contract_key, c.contract_key_hash,
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers, c.created_at, c.origin,
+       c.ledger_offset AS first_offset, c.node_id AS first_node_id,
+       coalesce((SELECT min(a.ledger_offset + 0) FROM archived a WHERE a.contract_id = c.contract_id AND a.ledger_offset + 0 <= (SELECT ledger.latest_offset())),
+                (SELECT min(e.ledger_offset + 0) FROM exercised e
+                 WHERE e.contract_id = c.contract_id AND e.consuming AND e.ledger_offset + 0 <= (SELECT ledger.latest_offset()))) AS archived_offset,
+       ARRAY(SELECT s.synchronizer_id FROM active_contracts a JOIN synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
+             WHERE a.contract_id = c.contract_id AND btint8cmp(a.activated_offset, (SELECT ledger.latest_offset())) <> 1
+             ORDER BY a.activated_offset, a.activated_node_id) AS synchronizer_ids
+FROM created c
+LEFT JOIN templates t ON t.template_ref = c.template_ref
+WHERE btint8cmp(c.ledger_offset, (SELECT ledger.latest_offset())) <> 1
+  AND (c.origin = 'transaction' OR NOT EXISTS (
+      SELECT FROM creations f
+      WHERE f.contract_id = c.contract_id AND (f.ledger_offset + 0 < c.ledger_offset OR f.ledger_offset + 0 = c.ledger_offset AND f.node_id < c.node_id)));
+COMMENT ON VIEW ledger.contracts IS 'One row per contract that was created, assigned, or read from a snapshot: a join by contract_id doubles no rows. The row of a reassigned contract is its first creation event. Contracts that were only exercised or archived here have no row: see ledger.looked_up_contracts.
+@graphql({"primary_key_columns": ["contract_id"]})';
+COMMENT ON COLUMN ledger.contracts.contract_id IS 'The contract. Unique. Indexed.';
+COMMENT ON COLUMN ledger.contracts.template_id IS 'Template, as served: package-id:Module:Entity.';
+COMMENT ON COLUMN ledger.contracts.package_id IS 'Package id of the template.';
+COMMENT ON COLUMN ledger.contracts.package_name IS 'Package name. NULL: not served.';
+COMMENT ON COLUMN ledger.contracts.module_name IS 'Module of the template.';
+COMMENT ON COLUMN ledger.contracts.entity_name IS 'Name of the template.';
+COMMENT ON COLUMN ledger.contracts.payload IS 'Create arguments.';
+COMMENT ON COLUMN ledger.contracts.contract_key IS 'Contract key. NULL: it has none.';
+COMMENT ON COLUMN ledger.contracts.contract_key_hash IS 'Hash of the contract key, as served. NULL: it has none.';
+COMMENT ON COLUMN ledger.contracts.signatories IS 'Signatories. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.contracts.observers IS 'Observers. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.contracts.created_at IS 'Ledger time of its creation.';
+COMMENT ON COLUMN ledger.contracts.origin IS 'Its first creation event: transaction (its creation), assignment (the indexed parties did not see its creation), or snapshot.';
+COMMENT ON COLUMN ledger.contracts.first_offset IS 'Offset of its first creation event.';
+COMMENT ON COLUMN ledger.contracts.first_node_id IS 'Node of its first creation event: (first_offset, first_node_id) is the row in ledger.created_events.';
+COMMENT ON COLUMN ledger.contracts.archived_offset IS 'Offset of its archival. NULL: none was seen. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.contracts.synchronizer_ids IS 'The synchronizers on which it is active now. Empty: it is archived, or in the middle of a reassignment, or was only witnessed. Costs a look-up per row.';
+
 -- At any offset ----------------------------------------------------------------------------------------------------
 
 CREATE TABLE lifetimes (
@@ -177,6 +215,7 @@ BEGIN ATOMIC
       AND l.active_before > (SELECT ledger.state_offset(at_offset)); END;
 COMMENT ON FUNCTION ledger.active_at(bigint) IS 'The lifetimes that include an offset: what ledger.active_contracts was at that offset. An error if the active set is not known: below ledger.state_floor() or beyond ledger.latest_offset(); but no rows where conditions on a template or package that nothing stored has exclude them before the offset is looked at. The argument should be a constant, a parameter or a call, and neither a subquery nor a column.';
 
+-- For pruning: contracts that are active at an offset become the entries of a snapshot there, and everything else up to there is removed.
 CREATE VIEW needed_creations WITH (security_invoker = true) AS
 SELECT a.activated_offset AS ledger_offset, a.activated_node_id AS node_id, true AS active, NULL::bigint AS active_until FROM active_contracts a
 UNION ALL
@@ -188,9 +227,6 @@ COMMENT ON VIEW needed_creations IS 'The creation events of contracts from where
 -- What begins there is a row of created at the offset of the resync, of origin snapshot, what ends there a departure. Their nodes lie above those of all events.
 -- Until the last page is read all waits in tables of its own: no reader sees a part of it.
 
---
--- What begins there is a row of created at the offset of the resync, of origin snapshot, what ends there a departure. Their nodes lie above those of all events.
--- Until the last page is read all waits in tables of its own: no reader sees a part of it.
 CREATE TABLE resyncs (
     ledger_offset bigint  NOT NULL,
     node_id       integer NOT NULL,
