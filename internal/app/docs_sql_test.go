@@ -308,7 +308,7 @@ func (d *documented) testKeys(t *testing.T) {
 	used, without := d.keysHold(t)
 	require.Greater(t, used, 25)
 	require.ElementsMatch(t, []string{"holding_totals", "fields", "unknown_updates", "exact_payloads", "token_events", "token_transfers"}, without,
-		"no columns of these are unique and never NULL; others need a key in migrations/00014_keys.sql, or lost it to a later comment")
+		"no columns of these are unique and never NULL; others need the line of keys at the end of their comment in migrations/")
 }
 
 // keysHold returns how many references lead to a row, and the relations that have no key.
