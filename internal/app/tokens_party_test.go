@@ -48,7 +48,7 @@ func TestMovementsOfOneParty(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			brief.Sample(t)
-			w := newScopeWorld(t, 48, 400)
+			w := newScopeWorld(t, 48, 220)
 			w.scope.Shape, w.scope.Interfaces = "ledger-effects", sandbox.InterfaceNames()
 			read(t, w)
 			parties := texts(t, w.database, "SELECT owner FROM indexer.positions WHERE owner IS NOT NULL UNION SELECT party FROM ledger.parties")

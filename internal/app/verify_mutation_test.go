@@ -28,7 +28,7 @@ import (
 
 // How many mutations are made before each verification. Fewer at once take longer: MUTATIONS_AT_ONCE=1 makes sure that
 // none is found for another one's sake.
-const mutationsAtOnce = 20
+const mutationsAtOnce = 40
 
 // Tables that are not compared with anything, and why.
 var notVerified = map[string]string{
