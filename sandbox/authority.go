@@ -10,12 +10,8 @@ import (
 
 // AuthorityOptions say which tokens an authority issues.
 type AuthorityOptions struct {
-	// ParticipantID is the participant that tokens are meant for. It is needed unless
-	// there is an Audience.
+	// ParticipantID is the participant that tokens are meant for.
 	ParticipantID string
-	// Audience, if not empty, is the audience of tokens and what a server insists on, as
-	// where a participant is configured with an audience of its own.
-	Audience string
 	// Lifetime is how long a token is valid, in whole seconds; default one hour.
 	Lifetime time.Duration
 	// MaxLifetime is the longest that a server lets a token live on, in whole seconds, as a participant's
@@ -23,10 +19,6 @@ type AuthorityOptions struct {
 	MaxLifetime time.Duration
 	// Now is the clock of the authority and of the servers that use it; default time.Now.
 	Now func() time.Time
-	// Scopes are those that a client may ask the token endpoint for; nil allows any.
-	Scopes []string
-	// OmitExpiresIn leaves expires_in out of the token endpoint's answers.
-	OmitExpiresIn bool
 	// Fault may disturb the answer of the token endpoint; nil answers normally.
 	Fault func(*http.Request) *Fault
 }
@@ -43,17 +35,11 @@ type Authority struct {
 	clients map[string]oauthClient
 	serial  int64            // of the last token, counted from 1
 	revoked map[string]int64 // by user: tokens up to this serial are refused
-	granted int
-	last    Grant
-	changed chan struct{} // closed when users change, and replaced
+	changed chan struct{}    // closed when users change, and replaced
 }
 
-// NewAuthority returns an authority that knows no users and no clients yet. It panics
-// if the options do not say whom tokens are for.
+// NewAuthority returns an authority that knows no users and no clients yet.
 func NewAuthority(opts AuthorityOptions) *Authority {
-	if opts.ParticipantID == "" && opts.Audience == "" {
-		panic("sandbox: an authority needs a ParticipantID or an Audience")
-	}
 	setDefault(&opts.Lifetime, time.Hour)
 	if opts.Now == nil {
 		opts.Now = time.Now

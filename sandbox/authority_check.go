@@ -70,7 +70,7 @@ func bearerToken(r *http.Request) (token string, ok bool) {
 // user that the participant does not let in is refused.
 func (a *Authority) caller(token string) (*caller, *cantonError) {
 	p, ok := a.verify(token)
-	if !ok || !a.accepts(p.Audience) {
+	if !ok || !accepts(p.Audience) {
 		return nil, nil
 	}
 	u, ok, _ := a.user(p.Subject)
@@ -81,10 +81,7 @@ func (a *Authority) caller(token string) (*caller, *cantonError) {
 }
 
 // accepts reports whether an audience is that of participants, be it this one or not.
-func (a *Authority) accepts(audience string) bool {
-	if a.opts.Audience != "" {
-		return audience == a.opts.Audience
-	}
+func accepts(audience string) bool {
 	id, ok := strings.CutPrefix(audience, participantAudience)
 	return ok && id != ""
 }
@@ -94,7 +91,7 @@ func (c *caller) valid(participant string) *cantonError {
 	switch {
 	case c == nil:
 		return unauthenticated()
-	case c.authority.opts.Audience == "" && c.token.Audience != participantAudience+participant:
+	case c.token.Audience != participantAudience+participant:
 		return permissionDenied()
 	}
 	return nil

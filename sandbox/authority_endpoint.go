@@ -6,8 +6,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -17,36 +15,12 @@ const maxTokenRequest = 64 << 10
 // oauthClient is a client of the token endpoint; its tokens are for the user.
 type oauthClient struct{ secret, user string }
 
-// Grant is a request for a token that was granted.
-type Grant struct {
-	Client string
-	// Scope and Audience are what was asked for; empty: nothing. The token has the
-	// Audience that was asked for, right or wrong.
-	Scope, Audience string
-	// Basic means that the client authenticated by HTTP basic, not in the form.
-	Basic bool
-}
-
 // AddClient adds a client of the token endpoint, which gets tokens for the user, or
 // replaces it, as when its secret is changed.
 func (a *Authority) AddClient(id, secret, user string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.clients[id] = oauthClient{secret, user}
-}
-
-// Granted returns how many tokens the endpoint has issued.
-func (a *Authority) Granted() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.granted
-}
-
-// LastGrant returns the last request that the endpoint granted.
-func (a *Authority) LastGrant() Grant {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.last
 }
 
 // oauthError is an error of the token endpoint (RFC 6749, section 5.2).
@@ -119,15 +93,14 @@ func (a *Authority) grant(r *http.Request) (map[string]any, *oauthError) {
 			return nil, refuseGrant("invalid_request", "a parameter is repeated: "+name)
 		}
 	}
-	g := Grant{Scope: form.Get("scope"), Audience: form.Get("audience")}
-	secret, refused := g.credentials(r, form)
+	id, secret, refused := credentials(r, form)
 	if refused != nil {
 		return nil, refused
 	}
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	client, known := a.clients[g.Client]
+	client, known := a.clients[id]
 	switch kind := form.Get("grant_type"); {
 	case subtle.ConstantTimeCompare([]byte(secret), []byte(client.secret)) == 0 || !known:
 		return nil, refuseGrant("invalid_client", "the client is unknown or its secret is wrong")
@@ -135,58 +108,37 @@ func (a *Authority) grant(r *http.Request) (map[string]any, *oauthError) {
 		return nil, refuseGrant("invalid_request", "grant_type is missing")
 	case kind != "client_credentials":
 		return nil, refuseGrant("unsupported_grant_type", "the only grant type is client_credentials")
-	case !a.allows(g.Scope):
-		return nil, refuseGrant("invalid_scope", "a scope is not known")
 	}
-	a.granted++
-	a.last = g
+	scope := form.Get("scope")
 	answer := map[string]any{
-		"access_token": a.issue(client.user, a.opts.Lifetime, g.Audience, g.Scope),
-		"token_type":   "Bearer",
+		"access_token": a.issue(client.user, a.opts.Lifetime, form.Get("audience"), scope),
+		"token_type":   "Bearer", "expires_in": int64(a.opts.Lifetime / time.Second),
 	}
-	if !a.opts.OmitExpiresIn {
-		answer["expires_in"] = int64(a.opts.Lifetime / time.Second)
-	}
-	if g.Scope != "" {
-		answer["scope"] = g.Scope
+	if scope != "" {
+		answer["scope"] = scope
 	}
 	return answer, nil
 }
 
 // credentials reads the client's id and secret.
-func (g *Grant) credentials(r *http.Request, form url.Values) (secret string, refused *oauthError) {
+func credentials(r *http.Request, form url.Values) (id, secret string, refused *oauthError) {
 	id, secret, basic := r.BasicAuth()
 	switch {
 	case basic && form.Has("client_secret"):
-		return "", refuseGrant("invalid_request", "the client authenticates in two ways at once")
+		return "", "", refuseGrant("invalid_request", "the client authenticates in two ways at once")
 	case basic:
 		var err, err2 error
-		g.Basic = true
-		g.Client, err = url.QueryUnescape(id) // section 2.3.1: both are encoded as in a form
+		id, err = url.QueryUnescape(id) // section 2.3.1: both are encoded as in a form
 		secret, err2 = url.QueryUnescape(secret)
 		if err != nil || err2 != nil {
-			return "", refuseGrant("invalid_request", "the basic credentials are not form-encoded")
+			return "", "", refuseGrant("invalid_request", "the basic credentials are not form-encoded")
 		}
-		if form.Has("client_id") && form.Get("client_id") != g.Client {
-			return "", refuseGrant("invalid_request", "client_id is not that of the basic credentials")
+		if form.Has("client_id") && form.Get("client_id") != id {
+			return "", "", refuseGrant("invalid_request", "client_id is not that of the basic credentials")
 		}
-		return secret, nil
+		return id, secret, nil
 	case !form.Has("client_id"):
-		return "", refuseGrant("invalid_client", "the client does not authenticate")
+		return "", "", refuseGrant("invalid_client", "the client does not authenticate")
 	}
-	g.Client = form.Get("client_id")
-	return form.Get("client_secret"), nil
-}
-
-// allows reports whether a client may ask for the scopes, which spaces separate.
-func (a *Authority) allows(scope string) bool {
-	if a.opts.Scopes == nil {
-		return true
-	}
-	for _, s := range strings.Fields(scope) {
-		if !slices.Contains(a.opts.Scopes, s) {
-			return false
-		}
-	}
-	return true
+	return form.Get("client_id"), form.Get("client_secret"), nil
 }

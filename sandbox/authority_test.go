@@ -1,12 +1,9 @@
 package sandbox
 
 import (
-	"encoding/base64"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -58,7 +55,7 @@ func (c *clock) advance(d time.Duration) { c.ns.Add(int64(d)) }
 // guarded serves a ledger that asks an authority.
 func guarded(t *testing.T, l *Ledger, opts ServerOptions, more AuthorityOptions) (*Authority, *client) {
 	t.Helper()
-	if more.ParticipantID == "" && more.Audience == "" {
+	if more.ParticipantID == "" {
 		more.ParticipantID = l.ParticipantID()
 	}
 	opts.Authority = NewAuthority(more)
@@ -166,52 +163,6 @@ func TestRightsByOperation(t *testing.T) {
 	}
 }
 
-func TestTokensThatAreRefused(t *testing.T) {
-	t.Parallel()
-	l := grown(t, Options{Seed: 1}, 5)
-	a, c := guarded(t, l, ServerOptions{}, AuthorityOptions{})
-	for _, id := range []string{"user", "gone", "off"} {
-		a.SetUser(User{ID: id, Rights: []Right{CanReadAsAnyParty()}})
-	}
-	ask := func(c *client) answer { return c.do(http.MethodGet, "/v2/state/ledger-end", "") }
-	good := a.Token("user")
-	require.Equal(t, 200, ask(c.with(good)).status)
-	require.Equal(t, 200, ask(c.sending("bearer "+good)).status)
-
-	parts := strings.Split(good, ".")
-	forged := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`))
-	stranger := NewAuthority(AuthorityOptions{ParticipantID: l.ParticipantID()})
-	for name, header := range map[string]string{
-		"another scheme": "Basic " + good, "no scheme": good, "not a token": "Bearer secret", "only dots": "Bearer ..",
-		"no signature": "Bearer " + parts[0] + "." + parts[1], "empty signature": "Bearer " + parts[0] + "." + parts[1] + ".",
-		"unsigned":          "Bearer " + forged + "." + parts[1] + ".",
-		"another payload":   "Bearer " + parts[0] + "." + strings.Split(a.Token("off"), ".")[1] + "." + parts[2],
-		"another authority": "Bearer " + stranger.Token("user"), "expired": "Bearer " + a.TokenFor("user", 0),
-		"long expired": "Bearer " + a.TokenFor("user", -time.Hour), "two spaces": "Bearer  " + good, "huge": "Bearer " + strings.Repeat("x.", 100_000),
-	} {
-		t.Run(name, func(t *testing.T) { ask(c.sending(header)).redacted(401, 16, `{}`) })
-	}
-	ask(c).redacted(401, 16, `{}`)
-	empty := ask(c.sending("Bearer "))
-	require.Equal(t, 400, empty.status)
-	require.Contains(t, empty.kind, "text/plain")
-
-	// A user that the participant does not let in, and a token for another participant.
-	a.DeleteUser("gone")
-	a.SetUser(User{ID: "off", Deactivated: true, Rights: []Right{ParticipantAdmin()}})
-	for _, id := range []string{"gone", "off", "never heard of"} {
-		ask(c.with(a.Token(id))).redacted(403, 7, `{"ledger_api_error":"invalid token"}`)
-		c.with(a.Token(id)).do(http.MethodGet, versionPath, "").redacted(403, 7, `{"ledger_api_error":"invalid token"}`)
-	}
-	for _, token := range []string{"secret", a.TokenFor("user", 0), stranger.Token("gone")} {
-		require.Equal(t, 200, c.with(token).do(http.MethodGet, versionPath, "").status, "the version is open to all")
-	}
-	other, elsewhere := guarded(t, l, ServerOptions{}, AuthorityOptions{ParticipantID: "participant::other"})
-	other.SetUser(User{ID: "user"})
-	ask(elsewhere.with(other.Token("user"))).redacted(403, 7, `{}`)
-	require.Equal(t, 200, elsewhere.with(other.Token("user")).do(http.MethodGet, versionPath, "").status)
-}
-
 // A token that lives longer than the participant lets it is refused, until it lives no longer than that.
 func TestTokensThatLiveTooLong(t *testing.T) {
 	t.Parallel()
@@ -223,36 +174,6 @@ func TestTokensThatLiveTooLong(t *testing.T) {
 	c.with(long).do(http.MethodGet, "/v2/state/ledger-end", "").redacted(401, 16, `{}`)
 	now.advance(2 * time.Minute)
 	require.Equal(t, 200, c.with(long).do(http.MethodGet, "/v2/state/ledger-end", "").status)
-}
-
-func TestAudience(t *testing.T) {
-	t.Parallel()
-	l := grown(t, Options{Seed: 1}, 5)
-	a, c := guarded(t, l, ServerOptions{}, AuthorityOptions{Audience: "https://ledger.example.com"})
-	a.SetUser(User{ID: "user"})
-	a.AddClient("id", "secret", "user")
-	endpoint := httptest.NewServer(a)
-	t.Cleanup(endpoint.Close)
-	ask := func(audience string) answer {
-		return c.with(tokenFrom(t, endpoint, "audience="+audience)).do(http.MethodGet, "/v2/state/ledger-end", "")
-	}
-	require.Equal(t, 200, ask("").status)
-	require.Equal(t, 200, ask("https://ledger.example.com").status)
-	ask("https://other.example.com").redacted(401, 16, `{}`)
-	ask(participantAudience+l.ParticipantID()).redacted(401, 16, `{}`)
-
-	b, c := guarded(t, l, ServerOptions{}, AuthorityOptions{})
-	b.SetUser(User{ID: "user"})
-	b.AddClient("id", "secret", "user")
-	endpoint2 := httptest.NewServer(b)
-	t.Cleanup(endpoint2.Close)
-	for audience, status := range map[string]int{
-		"": 200, participantAudience + l.ParticipantID(): 200, participantAudience + "participant::other": 403, participantAudience: 401, "x": 401,
-	} {
-		got := c.with(tokenFrom(t, endpoint2, "audience="+audience)).do(http.MethodGet, "/v2/state/ledger-end", "")
-		require.Equal(t, status, got.status, audience)
-	}
-	require.Panics(t, func() { NewAuthority(AuthorityOptions{}) })
 }
 
 func TestTokensExpire(t *testing.T) {
@@ -268,19 +189,6 @@ func TestTokensExpire(t *testing.T) {
 	require.Equal(t, 200, ask(), "it is valid for its whole lifetime")
 	now.advance(700 * time.Millisecond)
 	require.Equal(t, 401, ask())
-}
-
-func TestRevokedTokensAreRefused(t *testing.T) {
-	t.Parallel()
-	a, c := guarded(t, grown(t, Options{}, 5), ServerOptions{}, AuthorityOptions{})
-	a.SetUser(User{ID: "user"})
-	a.SetUser(User{ID: "other"})
-	ask := func(token string) int { return c.with(token).do(http.MethodGet, "/v2/state/ledger-end", "").status }
-	first, second, other := a.Token("user"), a.Token("user"), a.Token("other")
-	require.NotEqual(t, first, second)
-	a.Revoke("user")
-	third := a.Token("user")
-	require.Equal(t, []int{401, 401, 200, 200}, []int{ask(first), ask(second), ask(third), ask(other)})
 }
 
 // A long poll ends when the rights of its user change, and when its token has expired and something is to be delivered.
@@ -328,51 +236,4 @@ func TestLongPollsAreGuarded(t *testing.T) {
 			require.Contains(t, string(got.body), `"retryInfo":"1 second"`)
 		})
 	}
-}
-
-// Expiry is noticed when something is to be delivered, be it a checkpoint; an answer without elements is complete.
-func TestExpiryIsNoticedWithElements(t *testing.T) {
-	t.Parallel()
-	l := grown(t, Options{Seed: 1}, 10)
-	poll := func(opts ServerOptions) answer {
-		now := newClock()
-		var asked atomic.Int64
-		a, c := guarded(t, l, opts, AuthorityOptions{Now: func() time.Time {
-			if asked.Add(1) > 2 { // the token was issued, and let in
-				now.advance(2 * time.Hour)
-			}
-			return now.now()
-		}})
-		a.SetUser(User{ID: "user", Rights: []Right{CanReadAsAnyParty()}})
-		return c.with(a.Token("user")).post("/v2/updates", `{"beginExclusive":%d,"updateFormat":%s}`, l.End(), allUpdates)
-	}
-	require.Empty(t, poll(ServerOptions{NoCheckpoints: true, IdleTimeout: time.Millisecond}).list())
-	poll(ServerOptions{CheckpointInterval: 1}).refused(409, "ACCESS_TOKEN_EXPIRED")
-}
-
-func TestAuthorityIsSafeForConcurrentUse(t *testing.T) {
-	t.Parallel()
-	l := grown(t, Options{Seed: 1}, 10)
-	a, c := guarded(t, l, ServerOptions{IdleTimeout: time.Millisecond}, AuthorityOptions{})
-	a.AddClient("id", "secret", "user")
-	endpoint := httptest.NewServer(a)
-	t.Cleanup(endpoint.Close)
-	var all sync.WaitGroup
-	for i := range 4 {
-		all.Go(func() {
-			for range 20 {
-				a.SetUser(User{ID: "user", Rights: []Right{CanReadAsAnyParty(), CanReadAs(fmt.Sprint(i))}})
-				got := c.with(a.Token("user")).post("/v2/updates", `{"beginExclusive":%d,"updateFormat":%s}`, l.End(), allUpdates)
-				if got.status != 200 && got.status != 401 && got.status != 403 && got.status != 409 {
-					t.Errorf("status %d: %s", got.status, got.body)
-				}
-				tokenFrom(t, endpoint, "")
-				a.AddClient("id", "secret", "user")
-				a.Revoke("user")
-				a.DeleteUser("user")
-			}
-		})
-	}
-	all.Wait()
-	require.Equal(t, 80, a.Granted())
 }

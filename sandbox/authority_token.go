@@ -43,9 +43,6 @@ func (a *Authority) TokenFor(user string, lifetime time.Duration) string {
 func (a *Authority) issue(user string, lifetime time.Duration, audience, scope string) string {
 	a.serial++
 	if audience == "" {
-		audience = a.opts.Audience
-	}
-	if audience == "" {
 		audience = participantAudience + a.opts.ParticipantID
 	}
 	now := a.opts.Now()

@@ -1,9 +1,7 @@
 package sandbox
 
 import (
-	"context"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -165,79 +163,4 @@ func TestUpdateOfManyEvents(t *testing.T) {
 	}
 	require.Greater(t, most, 3000)
 	require.Greater(t, len(everything(l, Scope{Shape: LedgerEffects})), 3_000_000)
-}
-
-// Payloads have the size that real ones have.
-func TestPayloadsAreAboutAKilobyte(t *testing.T) {
-	t.Parallel()
-	l := grown(t, Options{Seed: 3}, 500)
-	v := l.view()
-	total := 0
-	for n := range v.contracts {
-		total += len(v.appendPayload(nil, int32(n)))
-	}
-	require.InDelta(t, 950, total/len(v.contracts), 200)
-}
-
-func TestIdsCanBeLookedUp(t *testing.T) {
-	t.Parallel()
-	l := grown(t, Options{Seed: 2}, 50)
-	require.Len(t, l.UpdateID(7), 68)
-	i, ok := l.view().updateNamed(l.UpdateID(7))
-	require.True(t, ok)
-	require.Equal(t, 7, i)
-	_, ok = l.view().updateNamed(NewLedger(Options{Seed: 9}).UpdateID(7))
-	require.False(t, ok)
-	id := string(l.contractID(nil, 11))
-	require.Len(t, id, 138)
-	n, ok := l.findContract(id)
-	require.True(t, ok)
-	require.EqualValues(t, 11, n)
-}
-
-func TestReadersBesideGrowth(t *testing.T) {
-	t.Parallel()
-	l := NewLedger(Options{Seed: 4})
-	ctx, cancel := context.WithCancel(context.Background())
-	var readers sync.WaitGroup
-	for range 3 {
-		readers.Go(func() {
-			for ctx.Err() == nil {
-				everything(l, Scope{Shape: LedgerEffects})
-				l.InFlight(l.End())
-				l.view().snapshot(l.End(), pointer{}, Scope{}.compiled(l.names()).transactions, Scope{}.features(), func(entry) bool { return true })
-			}
-		})
-	}
-	for range 40 {
-		l.Grow(10)
-	}
-	cancel()
-	readers.Wait()
-	require.Equal(t, 400, l.Len())
-}
-
-func TestRunLiveGrowsUntilStopped(t *testing.T) {
-	t.Parallel()
-	l := NewLedger(Options{Seed: 4})
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	more := l.view().more()
-	go func() {
-		defer close(done)
-		l.RunLive(ctx, 500)
-	}()
-	<-more
-	cancel()
-	<-done
-	require.Positive(t, l.Len())
-}
-
-func TestPruneBeyondTheEndIsRefused(t *testing.T) {
-	t.Parallel()
-	l := grown(t, Options{}, 10)
-	require.ErrorContains(t, l.Prune(l.End()+1), "the ledger ends at")
-	require.NoError(t, l.Prune(l.Offset(4)))
-	require.NoError(t, l.Prune(1))
-	require.Equal(t, l.Offset(4), l.view().pruned)
 }

@@ -132,9 +132,3 @@ func updateOf(t *testing.T, element map[string]any) (string, map[string]any) {
 	name, body := variant(t, element["update"])
 	return name, body["value"].(map[string]any)
 }
-
-func offsetOf(t *testing.T, element map[string]any) int64 {
-	t.Helper()
-	_, value := updateOf(t, element)
-	return int64(value["offset"].(float64))
-}

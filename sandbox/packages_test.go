@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,8 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/features/damllf"
-	"ledgerindexer/internal/tools/openapi"
-	"ledgerindexer/internal/tools/recorded"
 )
 
 // decodedPackages are all packages as a reader decodes them.
@@ -35,91 +32,6 @@ func decodedPackages(t *testing.T) damllf.Resolver {
 		}
 		return nil, damllf.ErrNoPackage
 	}}
-}
-
-func TestPackagesAreServed(t *testing.T) {
-	t.Parallel()
-	for _, version := range []string{"3.4", "3.5", "3.6"} {
-		c := serve(t, grown(t, Options{Seed: 1}, 10), ServerOptions{Version: version})
-		api := openapi.Ledger(t, version)
-		listed := c.do(http.MethodGet, "/v2/packages", "")
-		require.Equal(t, 200, listed.status)
-		require.NoError(t, api.CheckResponse("GET", "/v2/packages", 200, listed.body))
-		ids := listed.object()["packageIds"].([]any)
-		require.Len(t, ids, len(knownPackages.uploaded))
-		for _, id := range ids {
-			a := c.do(http.MethodGet, "/v2/packages/"+id.(string), "")
-			require.Equal(t, 200, a.status)
-			require.Equal(t, "application/octet-stream", a.kind)
-			p, err := damllf.Decode(id.(string), a.body)
-			require.NoError(t, err)
-			require.Equal(t, knownPackages.uploaded[p.ID].Name, p.Name)
-			require.Equal(t, knownPackages.uploaded[p.ID].Version, p.Version)
-		}
-		for path, status := range map[string]int{
-			strings.Repeat("0", 64): 404, packageID("foreign-1"): 404, strings.Repeat("0", 65): 400, "a/b": 404, "": 400,
-		} {
-			require.Equal(t, status, c.do(http.MethodGet, "/v2/packages/"+path, "").status, path)
-		}
-		require.Equal(t, 404, c.do(http.MethodPost, "/v2/packages/"+packageID("bank-1"), "").status)
-	}
-	strict := serve(t, grown(t, Options{Seed: 1}, 1), ServerOptions{StrictInterface: true})
-	require.Equal(t, 404, strict.do(http.MethodGet, "/v2/packages", "").status)
-	require.Equal(t, 404, strict.do(http.MethodGet, "/v2/packages/"+packageID("bank-1"), "").status)
-}
-
-// The packages have the templates, interfaces and choices of a participant, and no others.
-func TestPackagesDescribeTheCatalogue(t *testing.T) {
-	t.Parallel()
-	r := decodedPackages(t)
-	described := map[string]int{}
-	for _, d := range interfaces {
-		p, err := r.Package(d.packageID)
-		require.NoError(t, err)
-		require.Equal(t, d.packageName, p.Name)
-		require.Contains(t, p.Interfaces, damllf.Name{Module: d.module, Entity: d.entity})
-		described[d.packageID]++
-	}
-	for k := range kind(kindCount) {
-		if !k.exists() || k/2 >= templateCount { // the participant has none of the packages of parties hosted elsewhere
-			continue
-		}
-		d := k.template()
-		p, err := r.Package(k.packageID())
-		require.NoError(t, err)
-		require.Equal(t, d.packageName, p.Name)
-		described[k.packageID()]++
-		template := p.Templates[damllf.Name{Module: d.module, Entity: d.entity}]
-		require.NotNil(t, template, d.entity)
-		require.Equal(t, d.keyed, template.Key != nil, d.entity)
-		var own, implemented, refs []string
-		for _, ch := range d.choices {
-			if ch.through < 0 {
-				own = append(own, ch.name)
-				require.Equal(t, ch.consuming, template.Choices[ch.name].Consuming, ch.name)
-				continue
-			}
-			through := interfaces[ch.through]
-			api, err := r.Package(through.packageID)
-			require.NoError(t, err)
-			c, ok := api.Interfaces[damllf.Name{Module: through.module, Entity: through.entity}].Choices[ch.name]
-			require.True(t, ok, ch.name)
-			require.Equal(t, ch.consuming, c.Consuming)
-		}
-		require.ElementsMatch(t, own, slices.Collect(maps.Keys(template.Choices)), d.entity)
-		for _, i := range d.interfaces {
-			implemented = append(implemented, interfaces[i].id())
-		}
-		for _, ref := range template.Implements {
-			refs = append(refs, ref.String())
-		}
-		require.ElementsMatch(t, implemented, refs, d.entity)
-	}
-	for id := range described {
-		p, err := r.Package(id)
-		require.NoError(t, err)
-		require.Equal(t, described[id], len(p.Templates)+len(p.Interfaces), p.Name)
-	}
 }
 
 // TestEverythingFitsItsType reads a ledger as the server serves it.
@@ -343,46 +255,6 @@ func compareKeys(a, b any) int {
 		return cmp.Compare(m, n)
 	}
 	return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
-}
-
-// What a real participant served is of its type, too, as these tests understand types.
-func TestRecordedValuesFitTheirTypes(t *testing.T) {
-	t.Parallel()
-	packages := map[string]*damllf.Package{}
-	for id, payload := range recorded.Packages(t) {
-		p, err := damllf.Decode(id, payload)
-		require.NoError(t, err)
-		packages[id] = p
-	}
-	r := damllf.Resolver{Package: func(id string) (*damllf.Package, error) {
-		if p := packages[id]; p != nil {
-			return p, nil
-		}
-		return nil, damllf.ErrNoPackage
-	}}
-	types, kinds, n := map[string]*damllf.Type{}, map[damllf.Kind]int{}, 0
-	for i, e := range recorded.Exchanges(t) {
-		var answer any
-		_ = json.Unmarshal([]byte(e.Answer), &answer) // some are text
-		visit(answer, func(kind string, o map[string]any) {
-			id, _ := o["representativePackageId"].(string)
-			p := packages[id]
-			if kind != "CreatedEvent" && kind != "createdEvent" || p == nil || o["createArgument"] == nil {
-				return
-			}
-			parts := strings.SplitN(o["templateId"].(string), ":", 3)
-			template := p.Templates[damllf.Name{Module: parts[1], Entity: parts[2]}]
-			if key := id + parts[1] + parts[2]; types[key] == nil {
-				typ, err := r.Resolve(template.Payload)
-				require.NoError(t, err)
-				types[key] = typ
-			}
-			require.NoError(t, fits(types[id+parts[1]+parts[2]], o["createArgument"], kinds), "exchange %d", i)
-			n++
-		})
-	}
-	require.Greater(t, n, 1000)
-	require.Positive(t, kinds[damllf.GenMap])
 }
 
 // A later version is what the rules of upgrades allow, unless it is said to break them.

@@ -45,8 +45,6 @@ type ScanOptions struct {
 	Backfilling bool
 	// Order, if not 0, selects the order of another service: the same records and event ids, other offsets.
 	Order uint64
-	// Lag is how many of the newest records are not served yet; see [Scan.SetLag].
-	Lag int
 	// UpdatesLag is how many of the ledger's newest updates are not served yet as updates of the network; see
 	// [Scan.SetUpdatesLag].
 	UpdatesLag int
@@ -94,7 +92,6 @@ type Scan struct {
 type service struct {
 	order       uint64
 	backfilling bool
-	lag         int
 	missing     []int32 // movements that are served after the backfilling
 	served      []int32 // movements in the service's order; what is in it never changes
 	place       []int32 // where a movement stands in served, or -1
@@ -115,7 +112,7 @@ func NewScan(l *Ledger, opts ScanOptions) *Scan {
 	setDefault(&opts.BulkEvery, 24*time.Hour)
 	setDefault(&opts.BulkLines, 100_000)
 	setDefault(&opts.SnapshotEvery, 3*time.Hour)
-	s := &Scan{ledger: l, opts: opts, service: service{order: opts.Order, lag: opts.Lag}}
+	s := &Scan{ledger: l, opts: opts, service: service{order: opts.Order}}
 	s.behind = opts.UpdatesLag
 	s.routes()
 	s.now()
@@ -140,37 +137,11 @@ func (s *Scan) SetBackfilling(on bool) {
 	}
 }
 
-// SetLag hides the last n records, or shows them again.
-func (s *Scan) SetLag(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lag = n
-}
-
 // SetUpdatesLag hides the ledger's last n updates from those of the network, or shows them again.
 func (s *Scan) SetUpdatesLag(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.behind = n
-}
-
-// Forget hides the records with these event ids until [Scan.Reingest].
-func (s *Scan) Forget(eventIDs ...string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	v := s.take()
-	s.arrange(slices.DeleteFunc(slices.Clone(s.served), func(number int32) bool {
-		return slices.Contains(eventIDs, v.eventID(&v.movements[number]))
-	}))
-}
-
-// Reingest makes the service ingest all records again, in another order; 0 is the ledger's.
-func (s *Scan) Reingest(order uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.taken = 0
-	s.service = service{order: order, lag: s.lag}
-	s.take()
 }
 
 // EventIDs returns the event ids of the records that are served now, in the service's order. Records can share one.
@@ -187,10 +158,8 @@ func (s *Scan) EventIDs() []string {
 func (s *Scan) now() (*view, []int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.take(), s.visible()
+	return s.take(), s.served
 }
-
-func (s *service) visible() []int32 { return s.served[:max(0, len(s.served)-s.lag)] }
 
 // take ingests the new movements of the ledger.
 func (s *Scan) take() *view {
@@ -257,15 +226,14 @@ func (s *Scan) after(id string, n int64, descending bool) (v *view, list []int32
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v = s.take()
-	visible := s.visible()
 	at := -1
 	if descending {
-		at = len(visible)
+		at = len(s.served)
 	}
 	if id != "" {
 		at = -1
 		for _, number := range v.movementsNamed(id) {
-			if int(number) >= len(s.place) || s.place[number] < 0 || int(s.place[number]) >= len(visible) {
+			if int(number) >= len(s.place) || s.place[number] < 0 {
 				continue
 			}
 			if at >= 0 {
@@ -278,10 +246,10 @@ func (s *Scan) after(id string, n int64, descending bool) (v *view, list []int32
 		}
 	}
 	if descending {
-		list = slices.Clone(visible[max(0, at-int(min(n, int64(at)))):at])
+		list = slices.Clone(s.served[max(0, at-int(min(n, int64(at)))):at])
 		slices.Reverse(list)
 		return v, list, false
 	}
-	rest := visible[at+1:]
+	rest := s.served[at+1:]
 	return v, rest[:min(n, int64(len(rest)))], false
 }

@@ -65,53 +65,6 @@ func (c *client) bulkObject(t *testing.T, ref map[string]any) (key string, lines
 	return strings.TrimPrefix(at.Path, pathBulkDownload), lines
 }
 
-// The snapshot in bulk files at the end of a folder is the one that is served page by page.
-func TestBulkFilesHoldSnapshots(t *testing.T) {
-	t.Parallel()
-	c, _ := serveScan(t, grown(t, Options{Seed: 37}, 400), ScanOptions{BulkEvery: 30 * time.Second, BulkLines: 3, MigrateAfter: 200, SnapshotEvery: 10 * time.Second})
-	_, keys := c.bulk(t, 1000)
-	api := openapi.Scan(t, "0.7")
-	var contracts, empty int
-	migrations := map[int]bool{}
-	for _, key := range keys {
-		folder, _, _ := strings.Cut(key, "/")
-		_, end, _ := strings.Cut(folder, "~")
-		if !strings.HasSuffix(key, "/updates_0.zstd") {
-			continue
-		}
-		a := c.do(http.MethodGet, pathBulkSnapshot+"?at_or_before_record_time="+end, "")
-		if a.status == http.StatusNotFound {
-			continue
-		}
-		require.NoError(t, api.CheckResponse("GET", pathBulkSnapshot, 200, a.body))
-		if a.object()["record_time"] != end {
-			continue // a migration began in it
-		}
-		var lines []map[string]any
-		for i, ref := range a.object()["object_refs"].([]any) {
-			key, more := c.bulkObject(t, ref.(map[string]any))
-			require.True(t, strings.HasPrefix(key, end+"~"))
-			require.True(t, strings.HasSuffix(key, fmt.Sprintf("/ACS_%d.zstd", i)))
-			if len(more) == 0 {
-				empty++
-			}
-			lines = append(lines, more...)
-		}
-		migration := 1
-		if at := c.do(http.MethodGet, pathSnapshotBefore+"?migration_id=2&before="+end, ""); at.status == http.StatusOK && at.object()["record_time"] == end {
-			migration = 2
-		}
-		migrations[migration] = true
-		require.Equal(t, c.walkSnapshot(migration, end, 1000), lines)
-		contracts += len(lines)
-	}
-	require.Len(t, migrations, 2)
-	require.Greater(t, contracts, 50)
-	require.Positive(t, empty, "a last file without a contract")
-	c.do(http.MethodGet, pathBulkSnapshot+"?at_or_before_record_time=2020-01-01T00:00:00Z", "").scanError(404, "no snapshot")
-	c.do(http.MethodGet, pathBulkSnapshot, "").scanError(400, "at_or_before_record_time")
-}
-
 // Bulk files hold the updates up to the end of the last folder, in folders of an interval that follow one another.
 func TestBulkFilesHoldTheUpdates(t *testing.T) {
 	t.Parallel()

@@ -65,9 +65,6 @@ type ServerOptions struct {
 	// VettingPage is the largest and the default size of a page of vetted packages;
 	// default 100.
 	VettingPage int
-	// IdleCut, if positive, cuts a bounded read with stream_idle_timeout_ms after that
-	// many elements, as a participant with a slow database does.
-	IdleCut int
 	// Down, if not nil, is closed when the server goes down: what it is asked from then on, and open-ended reads, fail
 	// with 500 LEDGER_API_INTERNAL_ERROR.
 	Down <-chan struct{}

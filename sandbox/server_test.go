@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,60 +26,6 @@ func TestServerGoesDown(t *testing.T) {
 	for _, a := range []answer{<-waiting, c.do(http.MethodGet, "/v2/state/ledger-end", "")} {
 		require.Empty(t, a.refused(500, "LEDGER_API_INTERNAL_ERROR"))
 		require.Contains(t, string(a.body), `"errorCategory":4,"grpcCodeValue":13,"retryInfo":null`)
-	}
-}
-
-// A server that is ready says so in text, and only to a client that takes it.
-func TestReadyIsText(t *testing.T) {
-	t.Parallel()
-	c := serve(t, grown(t, Options{}, 1), ServerOptions{})
-	for accept, want := range map[string]int{"": 200, "text/plain": 200, "*/*": 200, "application/json": 406} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+"/readyz", nil)
-		require.NoError(t, err)
-		r.Header.Set("Accept", accept)
-		resp, err := c.get.Do(r)
-		require.NoError(t, err)
-		resp.Body.Close()
-		require.Equal(t, want, resp.StatusCode, accept)
-	}
-}
-
-func TestBodiesThatAreNotUnderstood(t *testing.T) {
-	t.Parallel()
-	c := serve(t, grown(t, Options{}, 5), ServerOptions{MaxBody: 1000})
-	for _, body := range []string{"", "{", "[]", "null", `{"beginExclusive":"x"}`, `{"beginExclusive":1.5}`, `{"updateFormat":{"includeTransactions":7}}`} {
-		a := c.do(http.MethodPost, "/v2/updates", body)
-		require.Equal(t, 400, a.status, body)
-		require.Contains(t, a.kind, "text/plain")
-		require.True(t, strings.HasPrefix(string(a.body), "Invalid value for: body ("), "%s", a.body)
-	}
-	a := c.do(http.MethodPost, "/v2/updates", `{"x":"`+strings.Repeat("x", 1000)+`"}`)
-	require.Equal(t, 413, a.status)
-	require.Contains(t, string(a.body), "exceeded size limit (1000 bytes)")
-	// Keys are case-sensitive, and unknown ones are ignored.
-	c.do(http.MethodPost, "/v2/updates", `{"UpdateFormat":{},"more":1}`).refused(400, "INVALID_ARGUMENT")
-}
-
-func TestRewriteReplacesElements(t *testing.T) {
-	t.Parallel()
-	l := grown(t, Options{Seed: 1}, 30)
-	target, dropped := l.Offset(5), l.Offset(6)
-	c := serve(t, l, ServerOptions{Rewrite: func(e Element) []byte {
-		switch e.Offset {
-		case target:
-			return []byte(`{"broken":`)
-		case dropped:
-			return nil
-		}
-		return e.Raw
-	}})
-	for path, body := range map[string]string{
-		"/v2/updates":                  `{"beginExclusive":%d,"endInclusive":%d,"updateFormat":%s}`,
-		"/v2/updates/get-updates-page": `{"beginOffsetExclusive":%d,"endOffsetInclusive":%d,"updateFormat":%s}`,
-	} {
-		a := c.post(path, body, l.Offset(3), l.Offset(7), allUpdates)
-		require.Contains(t, string(a.body), `{"broken":,{"update"`)
-		require.Equal(t, 2, strings.Count(string(a.body), `{"update":{`))
 	}
 }
 

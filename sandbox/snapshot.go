@@ -100,12 +100,8 @@ func (s *Server) activeContracts(w http.ResponseWriter, r *http.Request) {
 	if !accepted(w, &d, s.prepare(&q, h, token, "stream_continuation_token", "INVALID_CONTINUATION_TOKEN")) {
 		return
 	}
-	cut := l.idle > 0 && s.opts.IdleCut > 0
 	if q.at > 0 && !l.full() {
 		s.entries(h, &q, func(e entry) bool {
-			if cut && l.n >= s.opts.IdleCut {
-				return false
-			}
 			l.appendWith(e.offset, func(dst []byte) ([]byte, bool) {
 				return s.appendEntry(dst, &e, e.at.encode(q.sum)), true
 			})

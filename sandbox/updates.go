@@ -93,9 +93,6 @@ func (s *Server) updateList(w http.ResponseWriter, r *http.Request, formatOf fun
 func (s *Server) readBounded(l *list, h reading, b bounds, f *updateFilter) {
 	first, last := h.after(b.begin), h.after(b.end)-1
 	for i := first; i <= last && !l.full(); i++ {
-		if l.idle > 0 && s.opts.IdleCut > 0 && l.n >= s.opts.IdleCut {
-			return
-		}
 		at := i
 		if b.descending {
 			at = last - (i - first)

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -11,75 +10,9 @@ import (
 	"ledgerindexer/internal/tools/openapi"
 )
 
-func TestUsersTellTheirRights(t *testing.T) {
-	t.Parallel()
-	l := grown(t, Options{Seed: 1}, 5)
-	all := []Right{
-		CanReadAs("alice::1220"), CanActAs("bob::1220"), CanExecuteAs("carol::1220"), CanReadAsAnyParty(), ParticipantAdmin(),
-		CanReadAs("alice::1220"), // again
-	}
-	for _, version := range []string{"3.4", "3.5", "3.6"} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			a, c := guarded(t, l, ServerOptions{Version: version}, AuthorityOptions{})
-			strange := "a@b^c$.!`-#+'~_|:()9"
-			a.SetUser(User{ID: strange, PrimaryParty: "alice::1220", Rights: all})
-			a.SetUser(User{ID: "poor"})
-			own, poor := c.with(a.Token(strange)), c.with(a.Token("poor"))
-			path := func(id string) string { return "/v2/users/" + url.PathEscape(id) + "/rights" }
-
-			user := own.do(http.MethodGet, "/v2/authenticated-user", "").object()["user"].(map[string]any)
-			require.Equal(t, strange, user["id"])
-			require.Equal(t, "alice::1220", user["primaryParty"])
-			require.Equal(t, version != "3.4", has(user, "primaryPartyAuthentication"))
-			for _, asker := range []*client{own, c.with(a.Token(strange))} {
-				got := asker.do(http.MethodGet, path(strange), "")
-				require.JSONEq(t, `{"rights":[
-					{"kind":{"CanReadAs":{"value":{"party":"alice::1220"}}}},
-					{"kind":{"CanActAs":{"value":{"party":"bob::1220"}}}},
-					{"kind":{"CanExecuteAs":{"value":{"party":"carol::1220"}}}},
-					{"kind":{"CanReadAsAnyParty":{"value":{}}}},
-					{"kind":{"ParticipantAdmin":{"value":{}}}}]}`, string(got.body))
-			}
-			require.JSONEq(t, `{"rights":[]}`, string(poor.do(http.MethodGet, path("poor"), "").body))
-			require.JSONEq(t, `{"rights":[]}`, string(own.do(http.MethodGet, path("poor"), "").body), "an administrator may ask")
-			poor.do(http.MethodGet, path(strange), "").redacted(403, 7, `{}`)
-			poor.do(http.MethodGet, path("unknown"), "").redacted(403, 7, `{}`)
-			unknown := own.do(http.MethodGet, path("unknown"), "")
-			unknown.refused(404, "USER_NOT_FOUND")
-			require.Contains(t, string(unknown.body), `["ErrorResource(USER)","unknown"]`)
-			for _, id := range []string{"with space", "a/b", "\x00", "\"", "é", strings.Repeat("x", 129)} {
-				own.do(http.MethodGet, path(id), "").refused(400, "INVALID_ARGUMENT")
-			}
-			for _, other := range []string{"/v2/users//rights", "/v2/users/a/b/rights", "/v2/users/poor"} {
-				require.Contains(t, string(own.do(http.MethodGet, other, "").body), `"status":404`, other)
-			}
-			require.Equal(t, 400, own.do(http.MethodPost, path("poor"), "{}").status)
-		})
-	}
-}
-
 func has(o map[string]any, key string) bool {
 	_, ok := o[key]
 	return ok
-}
-
-// A server that asks for no user's token has nobody to tell of, but for the administrator of its first day.
-func TestUsersWithoutAnAuthority(t *testing.T) {
-	t.Parallel()
-	l := grown(t, Options{}, 5)
-	for _, c := range []*client{serve(t, l, ServerOptions{}), serve(t, l, ServerOptions{Token: "secret"}).with("secret")} {
-		got := c.do(http.MethodGet, "/v2/authenticated-user", "")
-		got.refused(400, "INVALID_TOKEN")
-		require.Contains(t, string(got.body), "missing a user-id")
-		c.do(http.MethodGet, "/v2/users/indexer/rights", "").refused(404, "USER_NOT_FOUND")
-		got = c.do(http.MethodGet, "/v2/users/participant_admin/rights", "")
-		require.JSONEq(t, `{"rights":[{"kind":{"ParticipantAdmin":{"value":{}}}}]}`, string(got.body))
-	}
-	strict := serve(t, l, ServerOptions{StrictInterface: true})
-	for _, path := range []string{"/v2/authenticated-user", "/v2/users/participant_admin/rights"} {
-		require.Contains(t, string(strict.do(http.MethodGet, path, "").body), `"status":404`)
-	}
 }
 
 func TestUsersMatchTheServersDocuments(t *testing.T) {
