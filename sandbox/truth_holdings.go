@@ -7,8 +7,6 @@ import (
 	"slices"
 )
 
-var holdingRelations = []string{"holdings", "holding_totals"}
-
 // Holdings returns what ledger.holdings and ledger.holding_totals must hold after a database has indexed every update
 // from genesis to an offset in a scope: amulets by their payload where that is shown, and else, as anything that
 // implements the token standard's Holding interface, by the view.

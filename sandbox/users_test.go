@@ -10,11 +10,6 @@ import (
 	"ledgerindexer/internal/tools/openapi"
 )
 
-func has(o map[string]any, key string) bool {
-	_, ok := o[key]
-	return ok
-}
-
 func TestUsersMatchTheServersDocuments(t *testing.T) {
 	t.Parallel()
 	l := grown(t, Options{Seed: 1}, 5)

@@ -17,7 +17,7 @@ import (
 // warmUpRow is about a kilobyte of log for each row that is written.
 const warmUpRow = "SELECT repeat(md5(i::text), 30) FROM generate_series(1, 100000) i"
 
-// database is a PostgreSQL server, and its only database. A second one, left by an earlier run,
+// database is a PostgreSQL server, and the database that is measured. Another one with rows, left by an earlier run,
 // would keep the server busy while the next run is measured.
 type database struct {
 	server     *throwaway.Server

@@ -25,12 +25,13 @@ type harness struct {
 	db       *database
 	programs *programs
 	report   *report
-	isApart  bool // PostgreSQL has processors of its own
+	made     map[string]bool // the databases whose copies are measured
+	isApart  bool            // PostgreSQL has processors of its own
 }
 
 // newHarness builds the programs and starts the database.
 func newHarness(ctx context.Context, f *flags, say func(format string, args ...any)) (h *harness, err error) {
-	h = &harness{flags: f, say: say, report: f.report()}
+	h = &harness{flags: f, say: say, report: f.report(), made: map[string]bool{}}
 	if h.folder, err = os.MkdirTemp("", "bench-"); err != nil {
 		return nil, err
 	}
@@ -114,25 +115,44 @@ func (h *harness) updates(ctx context.Context, o updatesOptions) (*dataset, stri
 	return h.dataset(name, func(name string) error { return buildUpdates(ctx, name, o) })
 }
 
-// prepared returns a new database with pairs of schemas, or with the one that is measured.
+// prepared returns a new database with pairs of schemas, or with the one that is measured: a copy of one that is kept.
 func (h *harness) prepared(ctx context.Context, pairs ...store.Schemas) (url string, err error) {
-	if url, err = h.db.fresh(ctx); err != nil {
-		return "", err
-	}
 	if len(pairs) == 0 {
 		pairs = append(pairs, h.db.pair)
 	}
+	template := databaseName
 	for _, pair := range pairs {
-		s, err := store.Open(config.StoreOf(url, pair, nil))
-		if err != nil {
-			return "", err
-		}
-		defer s.Close()
-		if _, err := s.Migrate(ctx); err != nil {
-			return "", err
-		}
+		template += "_" + pair.Tables
 	}
-	return url, h.db.settle(ctx)
+	if !h.made[template] {
+		if err := h.db.server.CreateDatabase(ctx, template); err != nil {
+			return "", err
+		}
+		for _, pair := range pairs {
+			if err := migrated(ctx, h.db.server.URL(template), pair); err != nil {
+				return "", err
+			}
+		}
+		h.made[template] = true
+	}
+	if err := h.db.server.DropDatabase(ctx, databaseName); err != nil {
+		return "", err
+	}
+	if err := h.db.server.CloneDatabase(ctx, databaseName, template); err != nil {
+		return "", err
+	}
+	return h.db.url(), h.db.settle(ctx)
+}
+
+// migrated makes a pair of schemas in a database.
+func migrated(ctx context.Context, url string, pair store.Schemas) error {
+	s, err := store.Open(config.StoreOf(url, pair, nil))
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	_, err = s.Migrate(ctx)
+	return err
 }
 
 // run runs a program, which must succeed.

@@ -90,7 +90,7 @@ func Prepared(t testing.TB, migrate func(ctx context.Context, url string) error,
 		if err := from.make(ctx); err != nil {
 			return err
 		}
-		if err := r.server.cloneDatabase(ctx, name, from.name); err != nil {
+		if err := r.server.CloneDatabase(ctx, name, from.name); err != nil {
 			return err
 		}
 		return prepare(ctx, r.server.URL(name))
@@ -340,7 +340,7 @@ func (r *run) clone(t testing.TB, tmpl *template) string {
 		t.Fatalf("prepare the template database: %v", err)
 	}
 	return r.database(t, func(ctx context.Context, name string) error {
-		return r.server.cloneDatabase(ctx, name, tmpl.name)
+		return r.server.CloneDatabase(ctx, name, tmpl.name)
 	})
 }
 

@@ -217,9 +217,9 @@ func (s *Server) CreateDatabase(ctx context.Context, name string) error {
 	return s.exec(ctx, "CREATE DATABASE "+quote(name)+" TEMPLATE template0 ENCODING 'UTF8'")
 }
 
-// cloneDatabase creates a database as a copy of another one, to which nobody
+// CloneDatabase creates a database as a copy of another one, to which nobody
 // may be connected.
-func (s *Server) cloneDatabase(ctx context.Context, name, template string) error {
+func (s *Server) CloneDatabase(ctx context.Context, name, template string) error {
 	return s.exec(ctx, "CREATE DATABASE "+quote(name)+" TEMPLATE "+quote(template)+" STRATEGY file_copy")
 }
 
