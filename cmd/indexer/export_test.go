@@ -15,7 +15,7 @@ import (
 
 func TestExport(t *testing.T) {
 	t.Parallel()
-	l := grown(60)
+	l := grown(120)
 	environ, _ := indexed(t, l, sandbox.ServerOptions{}, nil)
 	folder := filepath.Join(t.TempDir(), "made")
 	stdout, _ := printed(t, config.ExitDone, environ, "export", "--to", folder, "--updates=20", fmt.Sprint("--through=", l.Offset(30)))

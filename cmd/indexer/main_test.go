@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -103,19 +104,42 @@ func grown(updates int) *sandbox.Ledger {
 
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
+	given := map[string]string{"INDEXER_DATABASE_URL": "postgres://127.0.0.1:1/d", "INDEXER_LEDGER_URL": "http://127.0.0.1:1"}
 	for name, c := range map[string]struct {
 		environ map[string]string
 		args    []string
 		says    string
 	}{
-		"no command":            {nil, nil, "expected one of"},
-		"unknown command":       {nil, []string{"rum"}, "unexpected argument rum"},
-		"unknown flag":          {nil, []string{"status", "--jason"}, "unknown flag --jason"},
-		"no database":           {nil, []string{"status"}, "--database-url is missing"},
-		"unknown variable":      {map[string]string{"INDEXER_DATABASE": "x"}, []string{"status"}, "INDEXER_DATABASE is not a setting"},
-		"password":              {nil, []string{"migrate", "--database-url=postgres://u:hunter2@h/d"}, "has a password in it"},
-		"nothing to read":       {nil, []string{"run", "--database-url=postgres://h/d"}, "--ledger-url and --scan-url are both missing"},
-		"start":                 {nil, []string{"run", "--database-url=postgres://h/d", "--ledger-url=http://h", "--start=then"}, "--start"},
+		"no command":           {nil, nil, "expected one of"},
+		"unknown command":      {nil, []string{"rum"}, "unexpected argument rum"},
+		"unknown flag":         {nil, []string{"status", "--jason"}, "unknown flag --jason"},
+		"no database":          {nil, []string{"status"}, "--database-url is missing"},
+		"unknown variable":     {map[string]string{"INDEXER_DATABASE": "x"}, []string{"status"}, "INDEXER_DATABASE is not a setting"},
+		"password":             {nil, []string{"migrate", "--database-url=postgres://u:hunter2@h/d"}, "has a password in it"},
+		"nothing to read":      {nil, []string{"run", "--database-url=postgres://h/d"}, "--ledger-url and --scan-url are both missing"},
+		"start":                {nil, []string{"run", "--database-url=postgres://h/d", "--ledger-url=http://h", "--start=then"}, "--start"},
+		"a negative age":       {given, []string{"run", "--retain=-1d"}, "is not a duration such as 400d"},
+		"exported, and no age": {given, []string{"run", "--retain-exported=/exports/ledger"}, "give --retain too"},
+		"prune nothing":        {given, []string{"prune"}, "--before"},
+		"prune at no time":     {given, []string{"prune", "--before=yesterday"}, "is neither an offset of at least 1, nor a date"},
+		"no such export":       {given, []string{"prune", "--exported", filepath.Join(t.TempDir(), "nowhere")}, "nowhere"},
+		"reanchor since":       {given, []string{"reanchor", "--since=then"}, "--since"},
+		"reset to nowhere":     {given, []string{"reset"}, "--to-offset"},
+		"reset below 0":        {given, []string{"reset", "--to-offset=-1"}, "at least 0"},
+		"redact nothing":       {given, []string{"redact", "--reason=r"}, "--contract or --update must name"},
+		"redact two things":    {given, []string{"redact", "--reason=r", "--contract=1", "--update=2"}, "can't be used together"},
+		"redact for no reason": {given, []string{"redact", "--contract=1"}, "--reason is empty"},
+		"verify nothing":       {given, []string{"verify", "--ledger-url="}, "--ledger-url and --scan-url are both missing"},
+		"token without ledger": {given, []string{"verify", "--ledger-url=", "--scan-url=http://h", "--ledger-token-file=x"}, "--ledger-token-file is given and --ledger-url is not"},
+		"show":                 {given, []string{"verify", "--show=-1"}, "--show must be at least 0"},
+		"sample":               {given, []string{"verify", "--sample=-1"}, "--sample must be"},
+		"range":                {given, []string{"verify", "--from=5", "--to=5"}, "--from must be less than --to"},
+		"all and a range":      {given, []string{"verify", "--all", "--from=5"}, "--all and a range"},
+		"offline repair":       {given, []string{"verify", "--offline", "--repair"}, "--offline reads nothing from the ledger"},
+		"no network":           {given, []string{"verify", "--network"}, "--scan-url is missing"},
+		// PostgreSQL would cut a longer name, and the publication would not be found again.
+		"a long publication":    {given, []string{"publication", "enable", "--publication=" + strings.Repeat("a", 54)}, "up to 53 lower case letters"},
+		"a strange one":         {given, []string{"publication", "enable", "--publication=a-b"}, "up to 53 lower case letters"},
 		"healthcheck's address": {nil, []string{"healthcheck", "--listen=here"}, "--listen: address here"},
 		"no listener":           {map[string]string{"INDEXER_LISTEN": ""}, []string{"healthcheck"}, "--listen: "},
 	} {
@@ -127,16 +151,6 @@ func TestUsageErrors(t *testing.T) {
 			require.NotContains(t, stderr, "hunter2")
 			require.Empty(t, stdout)
 		})
-	}
-}
-
-func TestHelp(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{"--help"}, {"run", "--help"}, {"migrate", "-h"}, {"status", "--help"}, {"healthcheck", "--help"}, {"packages", "--help"}, {"ledger", "--help"}, {"ledger", "get", "--help"}, {"packages", "vet", "--help"}} {
-		code, stdout, stderr := command(t, nil, args...)
-		require.Equal(t, config.ExitDone, code)
-		require.Contains(t, stdout, "Usage: indexer")
-		require.Empty(t, stderr)
 	}
 }
 
@@ -193,16 +207,29 @@ func TestEveryVariableIsKnown(t *testing.T) {
 	require.Equal(t, config.ExitDone, run(t.Context(), []string{"--help"}, environ, &out, &errs), errs.String())
 }
 
-func TestMigrateTwice(t *testing.T) {
+// Of a database in which nothing is indexed each command says so.
+func TestNothingIsIndexed(t *testing.T) {
 	t.Parallel()
 	slow.Once(t)
-	slow.Long(t, "migrates a database from nothing, which takes a second or more")
-	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Database(t)}
-	code, stdout, stderr := command(t, environ, "migrate")
-	require.Equal(t, config.ExitDone, code, stderr)
-	require.Contains(t, stdout, ": applied 00001_")
-	code, stdout, stderr = command(t, environ, "migrate")
-	require.Equal(t, config.ExitDone, code, stderr)
+	environ := map[string]string{
+		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": participantOf(t, grown(10), sandbox.ServerOptions{}),
+	}
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"prune", "--exported", t.TempDir()}, "nothing has been indexed"}, {[]string{"prune", "--before=400d"}, "nothing has been indexed"},
+		{[]string{"reset", "--to-offset=1"}, "nothing has been indexed"}, {[]string{"reset", "--to-offset=1", "--apply"}, "nothing has been indexed"},
+		{[]string{"reanchor"}, "nothing has been indexed"}, {[]string{"reanchor", "--network"}, "`indexer reset --network --to-offset`"},
+		{[]string{"redact", "--contract=1", "--reason=r"}, "knows no contract 1"},
+		{[]string{"update", "x"}, "\nWhat to do: run `indexer run` or `backfill` first.\n"},
+	} {
+		_, stderr := printed(t, config.ExitProblem, environ, c.args...)
+		require.Contains(t, stderr, c.says, c.args)
+	}
+	_, stderr := printed(t, config.ExitFailed, environ, "verify", "--offline")
+	require.Contains(t, stderr, "nothing was compared")
+	stdout, _ := printed(t, config.ExitDone, environ, "migrate")
 	require.Contains(t, stdout, " is up to date\n")
 }
 

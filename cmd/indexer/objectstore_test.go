@@ -16,7 +16,7 @@ import (
 // Exporting, importing and pruning with an object store, which is accessed by variables of the process. So it does not
 // run in parallel.
 func TestObjectStore(t *testing.T) {
-	l := grown(60)
+	l := grown(120)
 	environ, _ := indexed(t, l, sandbox.ServerOptions{}, nil)
 	_, stderr := printed(t, config.ExitUsage, environ, "export", "--to", "s3://exports/ledger")
 	require.Contains(t, stderr, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")

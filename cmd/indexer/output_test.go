@@ -55,26 +55,22 @@ func TestPlansAsJSON(t *testing.T) {
 	}
 	before := fmt.Sprint("--before=", l.Offset(40))
 	to := fmt.Sprint("--to-offset=", l.Offset(100))
-	for _, apply := range []bool{false, true} {
-		more := map[bool][]string{true: {"--apply"}}[apply]
-		run := func(args ...string) map[string]any {
-			return jsonOf(t, config.ExitDone, environ, append(args, more...)...)
-		}
-		plan := run("redact", "--contract="+archived, "--reason=asked for")
-		require.Equal(t, apply, at(t, plan, "applied"))
-		require.Equal(t, []any{archived}, at(t, plan, "contracts"))
-		require.NotEmpty(t, at(t, plan, "rows", 0, "relation"))
-		plan = run("prune", before)
-		require.Equal(t, apply, at(t, plan, "applied"))
-		require.EqualValues(t, l.Offset(40)-1, at(t, plan, "floor"))
-		require.Equal(t, "updates", at(t, plan, "tables", 0, "relation"))
-		require.Positive(t, at(t, plan, "tables", 0, "rows"))
-		plan = run("reset", to)
-		require.Equal(t, apply, at(t, plan, "applied"))
+	plan := jsonOf(t, config.ExitDone, environ, "redact", "--contract="+archived, "--reason=asked for")
+	require.Equal(t, false, at(t, plan, "applied"))
+	require.Equal(t, []any{archived}, at(t, plan, "contracts"))
+	require.NotEmpty(t, at(t, plan, "rows", 0, "relation"))
+	plan = jsonOf(t, config.ExitDone, environ, "prune", before)
+	require.Equal(t, false, at(t, plan, "applied"))
+	require.EqualValues(t, l.Offset(40)-1, at(t, plan, "floor"))
+	require.Equal(t, "updates", at(t, plan, "tables", 0, "relation"))
+	require.Positive(t, at(t, plan, "tables", 0, "rows"))
+	for _, more := range [][]string{nil, {"--apply"}} {
+		plan = jsonOf(t, config.ExitDone, environ, append([]string{"reset", to}, more...)...)
+		require.Equal(t, more != nil, at(t, plan, "applied"))
 		require.EqualValues(t, l.End(), at(t, plan, "from"))
 		require.Equal(t, map[string]any{"relation": "updates", "rows": 19.0}, at(t, plan, "removed", 0))
 	}
-	plan := jsonOf(t, config.ExitDone, environ, "reanchor")
+	plan = jsonOf(t, config.ExitDone, environ, "reanchor")
 	require.Equal(t, false, at(t, plan, "parted"))
 	require.Equal(t, []any{}, at(t, plan, "missing"))
 }

@@ -93,19 +93,6 @@ func TestOtherBounds(t *testing.T) {
 	require.Nil(t, change["after"].(map[string]any)["valid_until"])
 }
 
-// What stays is shown with --all.
-func TestAllThatStaysVetted(t *testing.T) {
-	t.Parallel()
-	s := newVettingServer(t, sandbox.ServerOptions{})
-	code, stdout, stderr := s.run(t, "vet", "audit-api", "--synchronizer", s.Synchronizers()[0], "--all")
-	require.Equal(t, config.ExitDone, code, stderr)
-	for _, p := range s.own(0).Packages {
-		require.Contains(t, stdout, p.PackageID)
-	}
-	require.NotContains(t, stdout, "more stay vetted")
-	require.Contains(t, squeezed(stdout), "registry 1.0.0 - - "+s.id("registry", "1.0.0"))
-}
-
 // Who needs what goes is said where the participant refuses that, and where it is allowed.
 func TestWhatNeedsWhatGoes(t *testing.T) {
 	t.Parallel()

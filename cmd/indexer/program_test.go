@@ -136,9 +136,7 @@ func TestTheProgram(t *testing.T) {
 		"the first signal does not wait for the participant": firstSignalDoesNotWaitForTheParticipant,
 		"the second signal ends it at once":                  secondSignalEndsAtOnce,
 		"no secret is printed, OAuth":                        noSecretOfOAuthIsPrinted,
-		"no secret is printed, token file":                   noSecretOfATokenFileIsPrinted,
 		"no secret is printed, user in the URL":              noSecretOfAURLIsPrinted,
-		"no secret is printed, Scan":                         noSecretOfAScanIsPrinted,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

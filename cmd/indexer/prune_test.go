@@ -2,15 +2,12 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/config"
-	slow "ledgerindexer/internal/tools/brief"
-	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 )
 
@@ -51,24 +48,4 @@ func TestPrune(t *testing.T) {
 	require.Contains(t, stderr, "nothing would be left")
 	_, stderr = printed(t, config.ExitProblem, environ, "prune", fmt.Sprint("--before=", l.End()+1))
 	require.Contains(t, stderr, "nothing would be left")
-}
-
-func TestPruneRefusals(t *testing.T) {
-	t.Parallel()
-	slow.Once(t)
-	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate)}
-	_, stderr := printed(t, config.ExitUsage, environ, "prune")
-	require.Contains(t, stderr, "--before")
-	_, stderr = printed(t, config.ExitUsage, environ, "prune", "--before=yesterday")
-	require.Contains(t, stderr, "is neither an offset of at least 1, nor a date")
-	_, stderr = printed(t, config.ExitUsage, environ, "run", "--ledger-url=http://127.0.0.1:1", "--retain=-1d")
-	require.Contains(t, stderr, "is not a duration such as 400d")
-	_, stderr = printed(t, config.ExitUsage, environ, "run", "--ledger-url=http://127.0.0.1:1", "--retain-exported=/exports/ledger")
-	require.Contains(t, stderr, "give --retain too")
-	_, stderr = printed(t, config.ExitUsage, environ, "prune", "--exported", filepath.Join(t.TempDir(), "nowhere"))
-	require.Contains(t, stderr, "nowhere")
-	_, stderr = printed(t, config.ExitProblem, environ, "prune", "--exported", t.TempDir())
-	require.Contains(t, stderr, "nothing has been indexed")
-	_, stderr = printed(t, config.ExitProblem, environ, "prune", "--before=400d")
-	require.Contains(t, stderr, "nothing has been indexed")
 }

@@ -10,10 +10,15 @@ import (
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
 	slow "ledgerindexer/internal/tools/brief"
-	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store/audit"
 )
+
+func goesOn(t *testing.T, environ map[string]string) {
+	t.Helper()
+	code, _, stderr := command(t, environ, "run", "--until-current")
+	require.Equal(t, config.ExitDone, code, stderr)
+}
 
 // What both have, and only one of them, is said before it is done, and after.
 func TestReanchor(t *testing.T) {
@@ -54,20 +59,6 @@ func TestReanchor(t *testing.T) {
 	require.Contains(t, words(), "There is nothing to do")
 	goesOn(t, environ)
 	require.Empty(t, sandbox.Diff(truth, storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"]))))
-}
-
-func TestReanchorRefusals(t *testing.T) {
-	t.Parallel()
-	slow.Once(t)
-	environ := map[string]string{
-		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": participantOf(t, grown(10), sandbox.ServerOptions{}),
-	}
-	_, stderr := printed(t, config.ExitUsage, environ, "reanchor", "--since=then")
-	require.Contains(t, stderr, "--since")
-	_, stderr = printed(t, config.ExitProblem, environ, "reanchor")
-	require.Contains(t, stderr, "nothing has been indexed")
-	_, stderr = printed(t, config.ExitProblem, environ, "reanchor", "--network")
-	require.Contains(t, stderr, "`indexer reset --network --to-offset`")
 }
 
 // Where the last update in common is stored above the watermark, what is equal goes further than what is kept.

@@ -7,8 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/config"
-	slow "ledgerindexer/internal/tools/brief"
-	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 )
 
@@ -54,30 +52,12 @@ func TestRedact(t *testing.T) {
 		"unknown update":    {[]string{"--update", "1220"}, "knows no update 1220"},
 		"of the network":    {[]string{"--contract", ended, "--network"}, "schema"},
 	} {
-		for _, apply := range [][]string{nil, {"--apply"}} {
-			_, stderr := printed(t, config.ExitProblem, environ, append(append([]string{"redact", "--reason=r"}, c.args...), apply...)...)
-			require.Contains(t, stderr, c.says, what)
-		}
+		_, stderr := printed(t, config.ExitProblem, environ, append([]string{"redact", "--reason=r", "--apply"}, c.args...)...)
+		require.Contains(t, stderr, c.says, what)
 	}
 	_, err := conn.Exec(t.Context(), fmt.Sprintf("ALTER DATABASE %q SET default_transaction_read_only = on", conn.Config().Database))
 	require.NoError(t, err)
 	code, _, stderr := command(t, environ, "redact", "--contract", ended, "--reason=r", "--apply")
 	require.NotEqual(t, config.ExitDone, code)
 	require.Contains(t, stderr, "read-only transaction")
-}
-
-func TestRedactRefusals(t *testing.T) {
-	t.Parallel()
-	slow.Once(t)
-	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate)}
-	for says, args := range map[string][]string{
-		"--contract or --update must name": {"--reason=r"},
-		"can't be used together":           {"--reason=r", "--contract=1", "--update=2"},
-		"--reason is empty":                {"--contract=1"},
-	} {
-		_, stderr := printed(t, config.ExitUsage, environ, append([]string{"redact"}, args...)...)
-		require.Contains(t, stderr, says, args)
-	}
-	_, stderr := printed(t, config.ExitProblem, environ, "redact", "--contract=1", "--reason=r")
-	require.Contains(t, stderr, "knows no contract 1")
 }

@@ -10,7 +10,6 @@ import (
 
 	"ledgerindexer/internal/config"
 	slow "ledgerindexer/internal/tools/brief"
-	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 )
 
@@ -53,18 +52,4 @@ func storedRows(t *testing.T, db *pgx.Conn) map[string][]sandbox.Row {
 		}
 	}
 	return got
-}
-
-func TestResetRefusals(t *testing.T) {
-	t.Parallel()
-	slow.Once(t)
-	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate)}
-	_, stderr := printed(t, config.ExitUsage, environ, "reset")
-	require.Contains(t, stderr, "--to-offset")
-	_, stderr = printed(t, config.ExitUsage, environ, "reset", "--to-offset=-1")
-	require.Contains(t, stderr, "at least 0")
-	_, stderr = printed(t, config.ExitProblem, environ, "reset", "--to-offset=1")
-	require.Contains(t, stderr, "nothing has been indexed")
-	_, stderr = printed(t, config.ExitProblem, environ, "reset", "--to-offset=1", "--apply")
-	require.Contains(t, stderr, "nothing has been indexed")
 }

@@ -57,7 +57,7 @@ func TestASecondLedgerInTheDatabase(t *testing.T) {
 		_, _, stderr = command(t, environ, append([]string{"reset", "--to-offset=5"}, c.flags...)...)
 		require.Equal(t, name == "network", strings.Contains(stderr, "`indexer run --scan-history=updates` or `backfill network`"), stderr)
 		for _, args := range [][]string{
-			run, {"verify", "--all", url}, {"check", url}, {"reset", "--to-offset=5"}, append(run, "--migrate=check"), {"verify", "--all", url},
+			append(run, "--migrate=check"), {"verify", "--all", url}, {"check", url}, {"reset", "--to-offset=5"},
 		} {
 			code, stdout, stderr := command(t, environ, append(args, c.flags...)...)
 			require.Equal(t, config.ExitDone, code, "%s: %s: %s%s", name, args, stdout, stderr)

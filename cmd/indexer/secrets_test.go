@@ -248,41 +248,6 @@ func noSecretOfOAuthIsPrinted(t *testing.T) {
 	l.check("invalid_client: a proxy says: [Basic [secret]]", "check --ledger-oauth-client-id and the secret in "+file, "fetched a token")
 }
 
-func noSecretOfATokenFileIsPrinted(t *testing.T) {
-	ledger := grown(50)
-	file := secretFile(t, fileToken)
-	l := newLeaks(t, "--ledger-token-file="+file)
-	l.secret(fileToken)
-	l.environ["INDEXER_LEDGER_URL"] = participantOf(t, ledger, sandbox.ServerOptions{Token: fileToken, Fault: l.fault})
-	l.daemon(ledger, func(until func(string) map[string]any) {
-		require.NoError(t, os.WriteFile(file, []byte(fileToken+"-old\n"), 0o600))
-		ledger.Grow(1)
-		for !strings.Contains(fmt.Sprint(until("retrying")["error"]), "refused the token of the file "+file) {
-		}
-	})
-	l.others()
-	l.check("refused the token of the file " + file)
-}
-
-func noSecretOfAScanIsPrinted(t *testing.T) {
-	slow.Long(t, "runs the daemon, and command after command beside it")
-	ledger := grown(50)
-	file := secretFile(t, fileToken)
-	l := newLeaks(t)
-	l.secret(fileToken)
-	scan := httptest.NewServer(sandbox.NewScan(ledger, sandbox.ScanOptions{Token: fileToken, Fault: l.fault}))
-	t.Cleanup(scan.Close)
-	l.environ["INDEXER_SCAN_HISTORY"] = "transactions"
-	l.environ["INDEXER_SCAN_URL"], l.environ["INDEXER_SCAN_TOKEN_FILE"] = scan.URL, file
-	l.daemon(ledger, func(until func(string) map[string]any) {
-		require.NoError(t, os.WriteFile(file, []byte(fileToken+"-old\n"), 0o600))
-		for !strings.Contains(fmt.Sprint(until("retrying")["error"]), "refused the token of the file "+file) {
-		}
-	})
-	l.others()
-	l.check("refused the token of the file " + file)
-}
-
 func noSecretOfAURLIsPrinted(t *testing.T) {
 	slow.Long(t, "runs the daemon, and command after command beside it")
 	ledger := grown(50)

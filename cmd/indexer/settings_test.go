@@ -27,9 +27,8 @@ func TestSettingsOfTheDatabaseChangeNothing(t *testing.T) {
 	}
 	withScan := func(args ...string) []string { return append(args, "--scan-url="+scan.URL) }
 	for _, args := range [][]string{
-		{"migrate"}, withScan("check"), withScan("run", "--until-current"), withScan("check"), {"status"},
-		withScan("verify", "--all"), withScan("verify", "--all", "--repair"), {"update", l.UpdateID(20)},
-		{"reset", "--to-offset=100", "--apply"}, {"run", "--until-current"}, {"verify", "--all"}, {"reanchor"}, {"reanchor", "--since=1d", "--apply"},
+		{"migrate"}, withScan("run", "--until-current"), withScan("check"), {"status"}, {"update", l.UpdateID(20)},
+		{"reset", "--to-offset=100", "--apply"}, {"run", "--until-current"}, withScan("verify", "--all", "--repair"), {"reanchor", "--since=1d", "--apply"},
 	} {
 		code, stdout, stderr := command(t, environ, args...)
 		require.Equal(t, config.ExitDone, code, "%s\n%s\n%s", args, stdout, stderr)

@@ -61,3 +61,28 @@ func TestStatusSaysTheAgeOfTheLastUpdate(t *testing.T) {
 	require.NoError(t, printStatus(&out, &status.Report{Ledger: end}, false))
 	require.Contains(t, squeezed(out.String()), "end 70, 20 offsets ahead; the last update here is 3 days old")
 }
+
+// Where the transaction history stands is told, also when there are no updates, and why there is none.
+func TestStatusOfTheHistory(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 7, 2, 10, 0, 0, 0, time.UTC)
+	text := func(h *status.History) string {
+		var out strings.Builder
+		require.NoError(t, printStatus(&out, &status.Report{History: h}, false))
+		return squeezed(out.String())
+	}
+	require.NotContains(t, text(nil), "transactions")
+	none := text(&status.History{Leader: "the daemon", LeaderSince: at, Leads: true, Task: &status.Task{Failing: true, FailedAt: at, Failure: "there is none"}})
+	require.Contains(t, none, "transactions no records yet\nleader: the daemon, since 2026-07-02T10:00:00Z")
+	require.Contains(t, none, "\nas of 2026-07-02T10:00:00Z: there is none")
+	some := text(&status.History{Leader: "the daemon", LeaderSince: at, RecordsPerSecond: new(0.0), TransactionsStatus: store.TransactionsStatus{
+		Records: 2, Cursor: "#1220:2", NewestRecord: at, UpdatedAt: at, Unknown: 1, NetworkID: "DSO::1220",
+	}})
+	for _, line := range []string{
+		"transactions 2 records, the newest of 2026-07-02T10:00:00Z, moved 2026-07-02T10:00:00Z",
+		"reading resumes after event id #1220:2\n0.0 records/s\n1 records that are of no kind that this version knows, kept raw in ledger.unknown_transactions\n",
+		"network of DSO::1220\nleader: none now; the last one was the daemon, from 2026-07-02T10:00:00Z",
+	} {
+		require.Contains(t, some, line)
+	}
+}

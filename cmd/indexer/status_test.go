@@ -7,8 +7,6 @@ import (
 
 	slow "ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
-	"ledgerindexer/ledger"
-	"ledgerindexer/store"
 )
 
 // What the tasks beside the stream brought is part of the report, and why they fail.
@@ -56,65 +54,6 @@ func TestStatusOfTheTasks(t *testing.T) {
 		"vetted": 3.0, "synchronizers": 2.0, "changes": 0.0, "failing": false,
 		"succeeded_at": "2026-01-03T12:00:00Z", "failed_at": "2026-01-02T11:00:00Z", "failure": "absent",
 	}, status["packages"])
-}
-
-// Where the transaction history stands is told, also when there are no updates, and why there is none.
-func TestStatusOfTheHistory(t *testing.T) {
-	t.Parallel()
-	slow.Once(t)
-	database := throwaway.Migrated(t, migrate)
-	environ := map[string]string{"INDEXER_DATABASE_URL": database}
-	text := func(args ...string) string {
-		t.Helper()
-		code, stdout, stderr := command(t, environ, append([]string{"status"}, args...)...)
-		require.Zero(t, code, stderr)
-		return squeezed(stdout)
-	}
-	require.NotContains(t, text(), "transactions")
-	require.NotContains(t, statusOf(t, environ), "history")
-
-	db, err := store.Open(store.Config{URL: database, Holder: "the daemon"})
-	require.NoError(t, err)
-	defer db.Close()
-	leader, _, err := db.LeadTransactions(t.Context())
-	require.NoError(t, err)
-	defer leader.Close()
-	require.NoError(t, leader.RecordTask(t.Context(), store.StreamTransactions, "there is none"))
-	require.Contains(t, text(), "transactions no records yet\nleader: the daemon, since 2")
-	require.Regexp(t, `\nas of 2\S+Z: there is none(\n|$)`, text())
-
-	require.NoError(t, leader.RecordNetwork(t.Context(), "DSO::1220"))
-	at, _, err := leader.TransactionsPosition(t.Context())
-	require.NoError(t, err)
-	records, err := ledger.DecodeTransactions([]byte(`{"transactions": [
-		{"transaction_type": "devnet_tap", "event_id": "#1220:1", "date": "2026-07-02T10:00:00Z", "domain_id": "d",
-		 "tap": {"amulet_owner": "a", "amulet_amount": "1.0000000000"}},
-		{"transaction_type": "new", "event_id": "#1220:2", "new": {}}]}`))
-	require.NoError(t, err)
-	_, err = leader.AppendTransactions(t.Context(), at, ledger.TransactionsBatch{Records: records, Cursor: records[len(records)-1].Cursor()})
-	require.NoError(t, err)
-	require.NoError(t, leader.RecordTask(t.Context(), store.StreamTransactions, ""))
-	require.Contains(t, text("--sample=1ms"), "transactions 2 records, the newest of 2026-07-02T10:00:00Z, moved 2")
-	for _, line := range []string{
-		"reading resumes after event id #1220:2\n0.0 records/s\n1 records that are of no kind that this version knows, kept raw in ledger.unknown_transactions\n",
-		"network of DSO::1220\nleader: the daemon, since 2",
-	} {
-		require.Contains(t, text("--sample=1ms"), line)
-	}
-	require.NotContains(t, text(), "there is none")
-	history := statusOf(t, environ)["history"].(map[string]any)
-	for _, key := range []string{"updated_at", "leader_since", "succeeded_at", "failed_at"} {
-		require.NotEmpty(t, history[key], key)
-		delete(history, key)
-	}
-	require.Equal(t, map[string]any{
-		"records": 2.0, "cursor": "#1220:2", "newest_record": "2026-07-02T10:00:00Z", "rereading": false, "unknown_records": 1.0,
-		"network_id": "DSO::1220", "leader": "the daemon", "leads": true, "failing": false, "failure": "there is none",
-	}, history)
-	require.Empty(t, statusOf(t, environ)["streams"], "there are no updates")
-	leader.Close()
-	require.Contains(t, text(), "\nleader: none now; the last one was the daemon, from 2")
-	require.Equal(t, false, statusOf(t, environ)["history"].(map[string]any)["leads"])
 }
 
 // How far everything was verified is part of the report, and what differs.

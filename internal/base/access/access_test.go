@@ -134,6 +134,11 @@ func TestNewReadsTheFilesAndNamesThem(t *testing.T) {
 			_, err := New(cfg, nil)
 			require.ErrorContains(t, err, strings.ReplaceAll(c.says, "%s", path))
 			require.NotContains(t, err.Error(), "hunter2")
+			// It is for the operator, or for what else writes the file: the commands exit with 3, which a service manager may
+			// try again, and say so.
+			var problem *ledger.Problem
+			require.ErrorAs(t, err, &problem)
+			require.Regexp(t, "or correct --ledger-.*, and start again", problem.Do)
 
 			require.NoError(t, os.Remove(path))
 			_, err = New(cfg, nil)
@@ -159,31 +164,6 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
 	require.NoError(t, os.Symlink(file(t, "token", "s3cret"), link))
 	require.Equal(t, "s3cret", tokenOf(t, made(t, Config{TokenFile: link})))
-}
-
-// A file that can't be used at the start is for the operator, or for what else writes it: the commands exit with 3,
-// which a service manager may try again, and say so.
-func TestAFileThatCanNotBeUsedIsAProblem(t *testing.T) {
-	t.Parallel()
-	none := filepath.Join(t.TempDir(), "none")
-	ca := newAuthority(t, "ca")
-	cert, _ := ca.issue("one")
-	_, key := ca.issue("other")
-	for flag, cfg := range map[string]Config{
-		"--ledger-token-file":               {TokenFile: none},
-		"--admin-token-file":                {TokenFile: file(t, "empty", "\n"), TokenFlag: "--admin-token-file"},
-		"--ledger-oauth-client-secret-file": oauth(func(o *OAuth) { o.ClientSecretFile = none }),
-		"--ledger-ca-file":                  {CAFile: none},
-		// A certificate that was replaced, and its key not yet.
-		"--ledger-cert-file and --ledger-key-file": {CertFile: file(t, "cert", cert), KeyFile: file(t, "key", key)},
-	} {
-		cfg.Flags = "ledger"
-		_, err := New(cfg, nil)
-		var problem *ledger.Problem
-		require.ErrorAs(t, err, &problem, flag)
-		require.ErrorContains(t, err, strings.Fields(flag)[0])
-		require.Contains(t, problem.Do, "or correct "+flag+", and start again")
-	}
 }
 
 func TestATokenFileIsReadForEveryRequest(t *testing.T) {
@@ -225,20 +205,6 @@ func TestATokenFileIsReadForEveryRequest(t *testing.T) {
 	write(t, path, "third")
 	require.Equal(t, "third", token())
 	require.Equal(t, "[token], [token], [token]", a.Redact("first, second, third"), "also those that were replaced")
-}
-
-func TestNoTokenWhereNoneIsConfigured(t *testing.T) {
-	t.Parallel()
-	a := made(t, Config{URL: "https://scan"})
-	require.False(t, a.Configured())
-	require.Empty(t, a.Origin())
-	token, err := a.Token(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, token)
-	token, err = a.Renew(t.Context(), "refused")
-	require.NoError(t, err)
-	require.Empty(t, token)
-	require.Equal(t, "as it is", a.Redact("as it is"))
 }
 
 func TestCredentialsOverPlainHTTPAreWarnedOfOnce(t *testing.T) {
