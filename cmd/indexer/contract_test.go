@@ -113,7 +113,7 @@ func has(rows []sandbox.Row, column string, value any) bool {
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	l := grown(200)
+	l := grown(300)
 	environ, truth := indexed(t, l, sandbox.ServerOptions{}, nil)
 	idOf := func(row sandbox.Row) string { return row["contract_id"].(string) }
 

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -236,15 +235,6 @@ func TestWhatIsSkippedSaysWhy(t *testing.T) {
 		require.Empty(t, report.Next)
 	}
 }
-
-func TestPrintingFails(t *testing.T) {
-	t.Parallel()
-	require.ErrorIs(t, look(t, Config{}).Print(failing{}), io.ErrClosedPipe)
-}
-
-type failing struct{}
-
-func (failing) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 // Whoever gave no database is not told that all is right.
 func TestTheSummarySaysThatNoDatabaseWasChecked(t *testing.T) {

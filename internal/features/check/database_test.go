@@ -369,35 +369,6 @@ func TestAReaderThatSeesMoreByNow(t *testing.T) {
 	require.Contains(t, find(t, report, GroupDatabase, "readers").Text, "role "+quoted(role)+" was changed since it was limited to parties")
 }
 
-func TestSettingsOfTheRole(t *testing.T) {
-	t.Parallel()
-	url := throwaway.Migrated(t, migrate)
-	name := quoted(nameOf(t, url))
-	usual := settings(database(t, url))
-	for setting, says := range map[string]string{
-		"statement_timeout = '5s'":                       "statement_timeout is 5s",
-		"default_transaction_isolation = 'serializable'": "default_transaction_isolation is serializable",
-		"synchronous_commit = off":                       "synchronous_commit is off",
-	} {
-		execute(t, url, fmt.Sprintf("ALTER DATABASE %s SET %s", name, setting))
-		got := settings(database(t, url))
-		execute(t, url, fmt.Sprintf("ALTER DATABASE %s RESET ALL", name))
-		require.Contains(t, got, says)
-		require.NotContains(t, usual, says)
-	}
-	execute(t, url, fmt.Sprintf("ALTER DATABASE %s SET statement_timeout = '10min'", name))
-	require.NotContains(t, settings(database(t, url)), "statement_timeout is")
-}
-
-func settings(report Report) (text string) {
-	for _, f := range report.Findings {
-		if f.Topic == "settings" {
-			text += f.Text + "\n"
-		}
-	}
-	return text
-}
-
 // The updates of a network have a pool of their own beside the participant's, and the transaction history has none.
 func TestConnectionsOfEachSource(t *testing.T) {
 	t.Parallel()
