@@ -60,7 +60,7 @@ CREATE TABLE checkpoints (
     PRIMARY KEY (stream),
     CHECK (stream = 'transactions' OR stream = 'updates' AND ledger_offset IS NOT NULL AND event_id IS NULL)
 );
-COMMENT ON TABLE checkpoints IS 'Where each stream resumes. For updates this is the watermark, up to which readers see everything.';
+COMMENT ON TABLE checkpoints IS 'Where each stream resumes. For updates this is the watermark, up to which readers see everything. Shown as ledger.stream_checkpoints.';
 
 CREATE FUNCTION watermark() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates');

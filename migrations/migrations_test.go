@@ -89,6 +89,33 @@ func TestMigrationsOfLaterReleasesLockForAMoment(t *testing.T) {
 	}
 }
 
+// Who looks for a relation or function finds all of it where it is made.
+func TestARelationStandsInOnePlace(t *testing.T) {
+	t.Parallel()
+	made := regexp.MustCompile(`(?m)^CREATE (?:TABLE|VIEW|FUNCTION) ([\w.]+)`)
+	belongs := regexp.MustCompile(`(?m)^(?:COMMENT ON (?:TABLE|VIEW|FUNCTION)|COMMENT ON COLUMN|CREATE (?:UNIQUE )?INDEX \w+ ON|ALTER TABLE) ` +
+		`((?:ledger\.)?\w+)`)
+	replaced := regexp.MustCompile(`\b(?:OR REPLACE|DROP|ADD COLUMN)\b`)
+	names, err := fs.Glob(files, "*.sql")
+	require.NoError(t, err)
+	for _, name := range names {
+		if number, err := strconv.Atoi(name[:5]); err != nil || firstRelease > 0 && number > firstRelease {
+			require.NoError(t, err)
+			continue
+		}
+		text, err := files.ReadFile(name)
+		require.NoError(t, err)
+		here := map[string]bool{}
+		for _, of := range made.FindAllStringSubmatch(string(text), -1) {
+			here[of[1]] = true
+		}
+		for _, of := range belongs.FindAllStringSubmatch(string(text), -1) {
+			require.True(t, here[of[1]], "%s: %s is made elsewhere", name, of[1])
+		}
+		require.Empty(t, replaced.FindString(comments.ReplaceAllString(string(text), "")), name)
+	}
+}
+
 func TestLastingStatementsAreFound(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{
