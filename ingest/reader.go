@@ -14,8 +14,8 @@ const (
 	// While polls come back full, the ledger's end is asked for this often.
 	lookEvery = 5 * time.Second
 	// A poll that takes longer is looked at: the ledger's end is asked for beside it, this often. A poll on a quiet ledger
-	// takes tailIdle.
-	besideEvery = tailIdle + 5*time.Second
+	// takes LongPoll.
+	besideEvery = LongPoll + 5*time.Second
 	// If the server does not report its end, catching up uses open-ended reads too. Such a read returns when no update has
 	// come for this long, which delays the updates before, so it is short.
 	blindIdle = 200 * time.Millisecond

@@ -6,8 +6,9 @@ import (
 )
 
 const (
-	// How long the server holds a long poll on a quiet ledger. Well below its request timeout of 20 s.
-	tailIdle = 10 * time.Second
+	// LongPoll is how long a source is asked to hold a poll on a quiet ledger: well below the 20 s after which servers give
+	// up on a request.
+	LongPoll = 10 * time.Second
 	// The most updates that one open-ended read asks for.
 	fullPoll = 200
 
@@ -67,7 +68,7 @@ func (r *rhythm) limit(n int, waited time.Duration) int {
 // longestGap returns the idle gap of a poll for limit updates: it ends when none has come for this long.
 func longestGap(limit int) time.Duration {
 	if limit == 1 {
-		return tailIdle
+		return LongPoll
 	}
 	return max(shortestGap, 2*gatherFor/time.Duration(limit))
 }

@@ -74,7 +74,7 @@ COMMENT ON COLUMN ledger.archived_events.node_id IS 'Place of the event within i
 COMMENT ON COLUMN ledger.archived_events.contract_id IS 'The contract that ended. Indexed.';
 COMMENT ON COLUMN ledger.archived_events.template_id IS 'Template as the server sent it. It may name another package than the contract''s creation did: never join by it.';
 COMMENT ON COLUMN ledger.archived_events.package_id IS 'The part of template_id before the first colon; may differ from that of the creation.';
-COMMENT ON COLUMN ledger.archived_events.package_name IS 'Name of the package, the same over its releases.';
+COMMENT ON COLUMN ledger.archived_events.package_name IS 'Name of the package that the archival was made with, the same over its releases.';
 COMMENT ON COLUMN ledger.archived_events.module_name IS 'Module of the template, with dots.';
 COMMENT ON COLUMN ledger.archived_events.entity_name IS 'Name of the template within its module.';
 COMMENT ON COLUMN ledger.archived_events.choice IS 'The consuming choice that ended the contract, as in ledger.exercised_events. NULL: an archived event, which does not name it (shape acs-delta).';
@@ -106,7 +106,7 @@ COMMENT ON COLUMN ledger.exercised_events.node_id IS 'Place of the event within 
 COMMENT ON COLUMN ledger.exercised_events.contract_id IS 'The contract on which the choice was exercised. Indexed.';
 COMMENT ON COLUMN ledger.exercised_events.template_id IS 'Template as the server sent it. It may name another package than the contract''s creation did: never join by it.';
 COMMENT ON COLUMN ledger.exercised_events.package_id IS 'The part of template_id before the first colon; may differ from that of the creation.';
-COMMENT ON COLUMN ledger.exercised_events.package_name IS 'Name of the package, the same over its releases.';
+COMMENT ON COLUMN ledger.exercised_events.package_name IS 'Name of the package that the exercise was made with, the same over its releases.';
 COMMENT ON COLUMN ledger.exercised_events.module_name IS 'Module of the template, with dots.';
 COMMENT ON COLUMN ledger.exercised_events.entity_name IS 'Name of the template within its module.';
 COMMENT ON COLUMN ledger.exercised_events.interface_id IS 'The interface that defines the choice, package-id:Module:Entity. NULL: the template itself defines it.';

@@ -12,9 +12,6 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// MaxIdle is the longest idle time of an open-ended read, well below the 20 s after which servers give up on a request.
-const MaxIdle = 15 * time.Second
-
 // updatesRequest is the body of a list of updates.
 type updatesRequest struct {
 	BeginExclusive ledger.Offset  `json:"beginExclusive"`        // 0: the beginning of the ledger
@@ -159,7 +156,7 @@ func (c *Client) readPage(
 }
 
 // TailUpdates waits for updates after an offset (interface.md, endpoint 2 and "Limits"). It sends one open-ended
-// request, which the server answers when it has limit elements or nothing has come for idle, from 1 ms to 15 s. The
+// request, which the server answers when it has limit elements or nothing has come for idle, at least 1 ms. The
 // page ends with its last element, or at after if nothing came. Full reports that more may be available at once: limit
 // elements came, or the server may have cut the list.
 //
@@ -173,7 +170,7 @@ func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int
 	if err != nil {
 		return ledger.Page{}, false, err
 	}
-	idle = max(time.Millisecond, min(idle, MaxIdle))
+	idle = max(time.Millisecond, idle)
 	asked := max(1, min(limit, c.updatesList.Ask()))
 	for {
 		page, full, err = c.tail(ctx, s.TailPath, after, asked, idle)

@@ -16,8 +16,6 @@ import (
 const (
 	pathUpdates = "/v2/updates"
 
-	// MaxIdle is the longest time for which [Updates.TailUpdates] waits.
-	MaxIdle = 15 * time.Second
 	// A quiet service is polled for new updates this often: 55 times a minute, so that all requests together stay below
 	// one a second.
 	pollEvery = 1100 * time.Millisecond
@@ -209,7 +207,7 @@ func (u *Updates) noteGap(r ledger.Range, changes int64) {
 	}
 }
 
-// TailUpdates waits for updates after an offset until some come, or none came for the time idle, up to MaxIdle. It
+// TailUpdates waits for updates after an offset until some come, or none came for the time idle. It
 // polls the service: several times a second while updates come, and about once a second while none do. It returns all
 // that a poll brings, whatever the limit. The page ends with its last update, or at after if nothing came. Full reports
 // that more may be available at once. A service that lags behind brings nothing.
@@ -260,7 +258,7 @@ func (p *polls) until(
 	ctx context.Context, after ledger.Offset, idle time.Duration, ask func(context.Context, ledger.Offset) (ledger.Page,
 		bool, error),
 ) (page ledger.Page, full bool, err error) {
-	end := time.Now().Add(min(idle, MaxIdle))
+	end := time.Now().Add(idle)
 	for {
 		next := p.due()
 		if next.After(end) {

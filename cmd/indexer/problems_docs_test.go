@@ -30,20 +30,20 @@ var documented = map[string]struct {
 
 	"ingest/fork_probe.go":         {4, []string{"the ledger ends below the checkpoint", "the ledger has another history"}},
 	"ingest/snapshot.go":           {1, []string{"an offset is above the ledger's end, or the participant is pruned above it, with `--change-scope`"}},
-	"ingest/served.go":             {3, []string{"the server does not report its ledger end", "the offset of `--start` or `--at-offset`", "`--at-offset` is below"}},
+	"ingest/start.go":              {3, []string{"the server does not report its ledger end", "the offset of `--start` or `--at-offset`", "`--at-offset` is below"}},
 	"ingest/transactions_loop.go":  {1, []string{"the last N records of the transaction history"}},
 	"ingest/transactions_pages.go": {1, []string{"the service serves the beginning of its history"}},
 
 	"internal/base/access/access.go": {2, []string{"there is no token, or no client secret", "there are no certificates to begin with"}},
 	"internal/app/participant.go":    {1, nil}, // of a task, which ends nothing
-	"internal/app/choose.go":         {1, []string{"the Scan service has neither updates of its network"}},
-	"internal/app/files.go":          {1, []string{"`backfill network --files`: a snapshot", "a folder, or the database, has another network's"}},
-	"internal/app/daemon.go":         {1, []string{"The process ends when no stream can continue"}},
-	"internal/app/subjects.go":       {2, []string{"no package is stored, or the types of a template"}},
+	"internal/app/choose_history.go": {1, []string{"the Scan service has neither updates of its network"}},
+	"internal/app/network_files.go":  {1, []string{"`backfill network --files`: a snapshot", "a folder, or the database, has another network's"}},
+	"internal/app/daemon_types.go":   {1, []string{"The process ends when no stream can continue"}},
+	"internal/app/views_flags.go":    {2, []string{"no package is stored, or the types of a template"}},
 	"internal/app/lead.go":           {1, []string{"another process writes this database"}},
 	"internal/app/stream.go":         {1, []string{"another process writes this database"}},
 	"internal/app/pprof.go":          {1, []string{"`--listen`, `--page-listen` or `--pprof`"}},
-	"internal/app/past.go":           {1, []string{"what was stored before the scope was changed has to be read"}},
+	"internal/app/earlier_scope.go":  {1, []string{"what was stored before the scope was changed has to be read"}},
 	"internal/app/prune.go":          {1, nil}, // of a task, which ends nothing
 	"internal/app/reanchor.go":       {1, []string{"`reanchor`: of the updates of a network"}},
 	"internal/app/source.go":         {2, []string{"schema network holds the updates of another", "the Scan service does not serve the updates"}},
@@ -111,7 +111,7 @@ var documented = map[string]struct {
 	"store/schema_version.go": {5, []string{"a reader runs a command", "the schema is older", "the schema is newer", "the schemas of tables and views are not a pair"}},
 	"store/scope.go":          {1, []string{"Of `indexer contract`, `indexer update` and `indexer verify`"}},
 	"store/snapshot.go":       {2, []string{"an unfinished snapshot of another", "the database already holds the ledger"}},
-	"store/start.go":          {2, []string{"the database holds another scope", "the participant behind the URL changed"}},
+	"store/identity.go":       {2, []string{"the database holds another scope", "the participant behind the URL changed"}},
 	"store/transactions.go":   {1, []string{"the transaction history has fewer records"}},
 	"store/typed_views.go":    {1, []string{"PostgreSQL refuses a view"}},
 

@@ -6,208 +6,249 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
-	"ledgerindexer/ingest"
+	"golang.org/x/sync/errgroup"
+
 	"ledgerindexer/internal/base/tracing"
+	"ledgerindexer/internal/base/version"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/features/admin"
-	"ledgerindexer/ledger"
+	"ledgerindexer/internal/features/statuspage"
 	"ledgerindexer/store"
 )
 
-// Indexer is the configuration of the daemon.
-type Indexer struct {
-	config.Database
-	config.Sources
-	config.Scope
-	config.Run
-	config.Pace
-	config.Profile
-	config.Traces
-	// Changes, if set, calls apply with a configuration that has changed since the start, until ctx ends. apply returns
-	// the names of the settings that are in force from then on; the others need a restart.
-	Changes func(ctx context.Context, apply func(now Indexer) (applied []string)) `kong:"-"`
-	// Show, if set, is called with the progress of long work, about four times a second.
-	Show func(ledger.Progress) `kong:"-"`
+// RunIndexer is the daemon. It reads the configured streams concurrently: the updates of a participant, the transaction
+// history, the updates of a network.
+//
+// A stream that fails for good does not end the others, and is tried again after lookAgainAfter. RunIndexer returns an
+// error when no stream can continue, and nil when ctx has ended; transactions under way are finished first. With
+// UntilCurrent it returns when each stream has committed what was current at the start and its tasks have done what is
+// left, or it has failed; the error is a *config.UnfinishedError where something is left, also after the time limit.
+func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
+	endPprof, err := startPprof(ctx, cfg.Profile, logger)
+	if err != nil {
+		return err
+	}
+	defer endPprof()
+	build, err := version.Read()
+	if err != nil {
+		return err
+	}
+	journal := &statuspage.Journal{}
+	logger = slog.New(journal.Handler(logger.Handler()))
+	x := &indexer{daemon: &daemon{failures: map[*stream]error{}}, cfg: cfg, logger: logger, metrics: admin.NewMetrics()}
+	x.metrics.Build(build)
+	x.rates.set(cfg)
+	if cfg.OTLPEndpoint != "" {
+		x.tracer, err = tracing.New(ctx, tracing.Config{
+			Endpoint: cfg.OTLPEndpoint, Build: build, Logger: logger, Reason: retryReason, FlushFor: cfg.flushTraces,
+		})
+		if err != nil {
+			return &config.UsageError{Err: err}
+		}
+		defer x.tracer.Close()
+	}
+	if err := x.open(cfg.Schemas.Domain()); err != nil {
+		return err
+	}
+	defer func() { waitOrAbandon(x.store.Close) }()
+	checks, choice, closeSources, err := x.addStreams()
+	defer closeSources()
+	if err != nil {
+		return err
+	}
+	x.health = admin.NewHealth(nil, checks...)
+	for _, s := range x.streams {
+		s.begin()
+	}
 
-	lookAgain   time.Duration // replaces lookAgainAfter in tests; 0: lookAgainAfter
-	flushTraces time.Duration // replaces how long the end waits for a collector, in tests; 0: that
-	sealWindow  int64         // replaces how many updates or records a full window of seals has, in tests; 0: that
+	ctx, endLimit := limited(ctx, cfg.Run)
+	defer endLimit()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	group, ctx := errgroup.WithContext(ctx)
+	if cfg.Changes != nil {
+		group.Go(func() error {
+			cfg.Changes(ctx, x.change)
+			return nil
+		})
+	}
+	if err := x.serve(ctx, group, x.newPage(build, journal, choice)); err != nil {
+		stop()
+		_ = group.Wait() // what listens already ends
+		return err
+	}
+	group.Go(func() error {
+		defer stop() // ends the listener
+		return x.run(ctx, choice)
+	})
+	return group.Wait()
 }
 
-// indexer is the part of a running daemon that writes one pair of schemas. The streams of the pair share it.
-type indexer struct {
-	*daemon
-	cfg     Indexer
-	logger  *slog.Logger
-	schemas store.Schemas
-	store   *store.Store
-	metrics *admin.Metrics
-	tracer  *tracing.Tracer // nil: nothing is traced
+// addStreams adds the streams that are to be read, and returns what health is to check, who finds out what is read of
+// the Scan service (nil: the flags say it), and what closes their sources.
+func (x *indexer) addStreams() (checks []admin.Check, c *choice, closeAll func(), err error) {
+	var closes []func()
+	closeAll = func() {
+		for _, closeOne := range closes {
+			closeOne()
+		}
+	}
+	checks = []admin.Check{{Name: "database", Try: x.store.Ping}}
+	read := x.cfg.ScanHistory
+	if len(x.cfg.ScanURL) == 0 {
+		read = "none"
+	}
+	own := x.cfg.Schemas.Domain().Tables == config.NetworkSchemas.Tables
+	if own && read.Auto() {
+		read = config.ScanUpdates
+	}
+	if own && (x.cfg.LedgerURL != "" || read.Transactions()) {
+		return nil, nil, closeAll, &config.UsageError{Err: fmt.Errorf("schema %s is for the updates of a network: name "+
+			"another pair of schemas for what else is read", config.NetworkSchemas.Tables)}
+	}
+	if x.cfg.LedgerURL != "" {
+		p, err := newParticipantUpdates(x)
+		if err != nil {
+			return nil, nil, closeAll, err
+		}
+		u := &updates{indexer: x, origin: p, start: p.start, open: p.ofScope}
+		closes, checks = append(closes, p.Close), append(checks, admin.Check{Name: "ledger", Try: p.ping})
+		x.streams = append(x.streams, &stream{indexer: x, role: store.RoleUpdates, title: "updates",
+			source: "the participant", work: u})
+	}
+	var ofHistory, ofNetwork []*stream
+	if read.Transactions() || read.Auto() {
+		h, err := newTransactions(x)
+		if err != nil {
+			return nil, nil, closeAll, err
+		}
+		closes, checks = append(closes, h.service.Close), append(checks, admin.Check{Name: "scan", Try: h.ping})
+		ofHistory = []*stream{{indexer: x, role: store.RoleTransactions, title: "transactions", source: scanService, work: h}}
+	}
+	if read.Updates() || read.Auto() {
+		n, err := newNetworkUpdates(x)
+		if err != nil {
+			return nil, nil, closeAll, err
+		}
+		closes = append(closes, n.Close)
+		if !read.Auto() { // else the other check asks the same
+			checks = append(checks, admin.Check{Name: "network", Try: n.ping})
+		}
+		ofNetwork = n.streams()
+	}
+	if read.Auto() {
+		choice, closeOne, err := x.choose(ofHistory, ofNetwork)
+		c, closes = choice, append(closes, closeOne)
+		if err != nil {
+			return nil, nil, closeAll, err
+		}
+	} else {
+		x.streams = slices.Concat(x.streams, ofHistory, ofNetwork)
+	}
+	if len(x.streams) == 0 {
+		return nil, nil, closeAll, &config.UsageError{Err: errors.New("--scan-history=none leaves nothing to be read " +
+			"without --ledger-url")}
+	}
+	return checks, c, closeAll, nil
 }
 
-type daemon struct {
-	health *admin.Health
-	rates  rates
-
-	mu       sync.Mutex
-	streams  []*stream
-	failures map[*stream]error // of the streams that can't continue
+// run prepares the database and runs the streams until all are done, or none can continue.
+func (x *indexer) run(ctx context.Context, c *choice) error {
+	group, groupCtx := errgroup.WithContext(ctx)
+	first := x.streams
+	if c != nil {
+		first = slices.DeleteFunc(slices.Clone(first), func(s *stream) bool { return s == c.stream })
+		group.Go(func() error {
+			chosen, err := c.run(groupCtx)
+			if err != nil || len(chosen) == 0 {
+				return err
+			}
+			return x.runAll(groupCtx, chosen)
+		})
+	}
+	group.Go(func() error { return x.runAll(groupCtx, first) })
+	err := group.Wait()
+	switch {
+	case err != nil:
+		return err
+	case x.cfg.UntilCurrent:
+		return x.outcome(ctx)
+	case ctx.Err() != nil:
+		return nil
+	}
+	return x.failure()
 }
 
-// rates are the limits that can change while the daemon runs.
-type rates struct{ lookup, verify atomic.Int64 }
-
-func (r *rates) set(cfg Indexer) {
-	r.lookup.Store(int64(cfg.LookupRate))
-	r.verify.Store(int64(cfg.VerifyRate))
+// runAll prepares the schemas of streams and runs these until all are done, or no stream can continue.
+func (x *indexer) runAll(ctx context.Context, streams []*stream) error {
+	const state = "waiting for the database"
+	prepare := func(ctx context.Context) error { return prepareSchemas(ctx, streams) }
+	err := retryUntilDone(ctx, x.logger, state, prepare, func(err error) {
+		for _, s := range streams {
+			s.set(admin.Waits, false, state+": "+err.Error())
+		}
+	})
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, s := range streams {
+		group.Go(func() error { return s.run(ctx) })
+	}
+	return group.Wait()
 }
 
-func (r *rates) lookups() int       { return int(r.lookup.Load()) }
-func (r *rates) verifications() int { return int(r.verify.Load()) }
-
-func (x *indexer) open(schemas store.Schemas) (err error) {
-	x.schemas = schemas
-	cfg := config.StoreOf(x.cfg.DatabaseURL, schemas, x.logger)
-	cfg.Observe, cfg.Wrote, cfg.Shown = x.metrics.Phase, x.metrics.Wrote, x.metrics.Shown
-	if x.store, err = store.Open(cfg); err != nil {
-		return &config.UsageError{Err: err}
+func prepareSchemas(ctx context.Context, streams []*stream) error {
+	prepared := map[*indexer]bool{}
+	for _, s := range streams {
+		if prepared[s.indexer] {
+			continue
+		}
+		if err := s.prepareSchema(ctx); err != nil {
+			return err
+		}
+		prepared[s.indexer] = true
 	}
 	return nil
 }
 
-// noteFailure records why a stream can't continue; nil: it can. It reports whether any stream can.
-func (x *indexer) noteFailure(s *stream, err error) (anyContinues bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if err == nil {
-		delete(x.failures, s)
-	} else {
-		x.failures[s] = err
-	}
-	return slices.ContainsFunc(x.streams, func(other *stream) bool { return x.failures[other] == nil })
-}
-
-// failureOf returns why a stream can't continue; nil: it can.
-func (x *indexer) failureOf(s *stream) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.failures[s]
-}
-
-// failure returns why streams can't continue, joined; nil: all can.
-func (x *indexer) failure() error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var all error
-	var do []string
-	for _, s := range x.streams {
-		err := x.failures[s]
-		switch {
-		case err == nil:
-			continue
-		case len(x.streams) > 1:
-			err = fmt.Errorf("%s: %w", s.title, err)
+func (x *indexer) prepareSchema(ctx context.Context) error {
+	if x.cfg.Migrate != "auto" {
+		err := x.store.CheckSchema(ctx)
+		if x.cfg.Migrate == "off" && errors.Is(err, store.ErrSchemaOlder) {
+			// no Problem, so that it is tried again
+			return errors.New(err.Error() + " (--migrate=off waits for `indexer migrate`)")
 		}
-		if problem, ok := errors.AsType[*ledger.Problem](err); ok {
-			do = append(do, s.title+": "+problem.Do)
-		}
-		if all != nil {
-			err = fmt.Errorf("%w; %w", all, err)
-		}
-		all = err
+		return err
 	}
-	if len(do) > 1 {
-		return &ledger.Problem{What: "no stream can continue", Do: strings.Join(do, "; "), Err: all}
+	applied, err := x.store.Migrate(ctx)
+	if len(applied) > 0 {
+		x.logger.InfoContext(ctx, "migrated", "migrations", applied)
 	}
-	return all
+	return err
 }
 
-// alone reports whether a stream is the only one that is read.
-func (x *indexer) alone() bool {
+// change puts in force what can change while the daemon runs, and returns the names of these settings. A task whose
+// rate is or was 0 begins or ends with a restart.
+func (x *indexer) change(now Indexer) (applied []string) {
+	if now.LookupRate > 0 && x.rates.lookups() > 0 {
+		x.rates.lookup.Store(int64(now.LookupRate))
+		applied = append(applied, "lookup-rate")
+	}
+	if now.VerifyRate > 0 && x.rates.verifications() > 0 {
+		x.rates.verify.Store(int64(now.VerifyRate))
+		applied = append(applied, "verify-rate")
+	}
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	return len(x.streams) == 1
-}
-
-const scanService = "the Scan service"
-
-// stream is one of the streams of a daemon. Each is led, waits and fails independently of the others: another process
-// may lead it.
-type stream struct {
-	*indexer
-	role   store.Role
-	title  string // its name in health and messages, which no other stream of the process has
-	source string // what it is read from, for messages
-	work   role   // nil: the stream of a choice, which writes nothing
-
-	progress progress        // guarded by mu
-	retry    ingest.Retry    // between terms that failed
-	stands   time.Time       // since when this process stands by; zero: it does not
-	closing  <-chan struct{} // closed when the leader of the last term is closed; nil: it is closed
-}
-
-// role is what differs between the streams.
-type role interface {
-	// connect asks the source who it is, and checks that the database belongs to it. It is tried until it succeeds, before
-	// everything else.
-	connect(ctx context.Context) error
-	// release returns the release of the source; empty: not known.
-	release(ctx context.Context) string
-	// blocker returns what keeps every process from writing the stream, and whether a process that waits for it counts as
-	// ready; an empty state: nothing.
-	blocker(ctx context.Context) (state string, ready bool, err error)
-	// take tries once to take the lead; ok is false if another process has it. run reads and writes as the leader until
-	// ctx ends or nothing is left to do (done), or something fails. If it returns without either, the next term begins at
-	// once.
-	take(ctx context.Context) (leader *store.Leader, run func(ctx context.Context, s *stream) (done bool, err error),
-		ok bool, err error)
-}
-
-// name returns the stream's name in the checkpoints and metrics of its pair of schemas, which is that of its role.
-func (s *stream) name() string { return string(s.role) }
-
-// begin makes the stream one of the process's, for metrics and health.
-func (s *stream) begin() {
-	s.health.Add(s.title)
-	s.metrics.Leading(s.name(), false)
-	s.metrics.StreamState(s.name(), admin.Waits)
-}
-
-// set reports the stream's state in this process to metrics and health, and whether that counts as ready.
-func (s *stream) set(state admin.State, ready bool, text string) (changed bool) {
-	s.metrics.StreamState(s.name(), state)
-	if state != admin.Stopped {
-		s.noteJob(func(p *progress) { p.state = text })
+	streams := x.streams // others take their place when what is read of the Scan service is known
+	x.mu.Unlock()
+	for _, s := range streams {
+		if u, ofUpdates := s.work.(*updates); ofUpdates {
+			if p, ofParticipant := u.origin.(*participantUpdates); ofParticipant {
+				p.LimitRate(now.MaxRate)
+			}
+		}
 	}
-	return s.health.Set(s.title, state, ready, text)
-}
-
-// progress is how far a stream has come of a process that ends when it is current.
-type progress struct {
-	state   string // what it last reported of itself
-	done    bool   // it has committed what was current at the start
-	missing error  // what is left to do beside it; nil: nothing
-}
-
-// noteJob sets what is known of the stream for the outcome.
-func (s *stream) noteJob(set func(*progress)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	set(&s.progress)
-}
-
-func (x *indexer) report(task string, leader *store.Leader) ingest.TaskReport {
-	return ingest.TaskReport{Name: task, Sink: leader, Logger: x.logger, Watch: x.watchTask(task)}
-}
-
-func (x *indexer) watchTask(name string) ingest.TaskWatch {
-	return ingest.TaskWatch{
-		Retrying: func() { x.metrics.TaskRetrying(name) },
-		Failing:  func(failing bool) { x.metrics.TaskFailing(name, failing) },
-	}
+	return append(applied, "max-rate")
 }

@@ -1,7 +1,8 @@
 package names
 
-// mostRecent is how many entries each of two generations remembers. Those of lists of parties take some 100 bytes each.
-const mostRecent = 32_768
+// mostOfAGeneration is how many entries each of two generations remembers: twice as many are the most lists of parties,
+// and the most positions, in memory. Those of lists take some 100 bytes each.
+const mostOfAGeneration = 32_768
 
 // recent is a cache with two generations. get moves an entry into the younger one. When that is full, it becomes the
 // older one, and the entries of the older one are forgotten. The zero value is empty.
@@ -22,7 +23,7 @@ func (r *recent[K, V]) get(key K) (value V, known bool) {
 
 // put remembers something of a key.
 func (r *recent[K, V]) put(key K, value V) {
-	if r.younger == nil || len(r.younger) >= mostRecent {
+	if r.younger == nil || len(r.younger) >= mostOfAGeneration {
 		r.younger, r.older = map[K]V{}, r.younger
 	}
 	r.younger[key] = value

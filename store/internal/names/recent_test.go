@@ -12,7 +12,7 @@ func TestRecentIsBounded(t *testing.T) {
 	var r recent[int, int]
 	const hot = -1
 	r.put(hot, 7)
-	for key := range 3 * mostRecent {
+	for key := range 3 * mostOfAGeneration {
 		_, known := r.get(key)
 		require.False(t, known)
 		r.put(key, key)
@@ -22,10 +22,10 @@ func TestRecentIsBounded(t *testing.T) {
 		value, known = r.get(key)
 		require.True(t, known)
 		require.Equal(t, key, value)
-		require.LessOrEqual(t, len(r.younger), mostRecent)
-		require.LessOrEqual(t, len(r.older), mostRecent)
+		require.LessOrEqual(t, len(r.younger), mostOfAGeneration)
+		require.LessOrEqual(t, len(r.older), mostOfAGeneration)
 	}
-	require.Greater(t, len(r.younger)+len(r.older), mostRecent)
+	require.Greater(t, len(r.younger)+len(r.older), mostOfAGeneration)
 	_, known := r.get(0)
 	require.False(t, known)
 }

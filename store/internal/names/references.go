@@ -19,8 +19,8 @@ type References struct {
 	Positions     map[PositionID]Position
 
 	views   map[View]struct{}
-	places  map[uint64]ListPlace                    // by the hash of a list, or the next free number after it
-	unions  map[[mostRemembered]ListPlace]ListPlace // of audiences
+	places  map[uint64]ListPlace                // by the hash of a list, or the next free number after it
+	unions  map[[mostJoined]ListPlace]ListPlace // of viewers
 	shown   map[shown]struct{}
 	numbers []int32 // not handed out yet
 }
@@ -91,7 +91,7 @@ func NewReferences() *References {
 		Templates:     Names[TemplateKey]{byKey: map[TemplateKey]Place{}},
 		Synchronizers: Names[string]{byKey: map[string]Place{}},
 		views:         map[View]struct{}{}, places: map[uint64]ListPlace{},
-		unions: map[[mostRemembered]ListPlace]ListPlace{}, shown: map[shown]struct{}{}, Positions: map[PositionID]Position{},
+		unions: map[[mostJoined]ListPlace]ListPlace{}, shown: map[shown]struct{}{}, Positions: map[PositionID]Position{},
 	}
 }
 

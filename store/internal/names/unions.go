@@ -18,20 +18,20 @@ func (a Viewers) With(lists ...ListPlace) Viewers {
 	return a
 }
 
-// mostRemembered is the most lists of an viewers whose union is remembered: mostly the same few lists recur together.
-const mostRemembered = 4
+// mostJoined is the most lists whose union is remembered: mostly the same few lists recur together.
+const mostJoined = 4
 
-// Union collects the parties of an viewers as one list.
+// Union collects the parties of the viewers as one list.
 func (n *References) Union(of Viewers) ListPlace {
 	switch {
 	case len(of) == 0:
 		return NoList
 	case len(of) == 1 || len(of) == 2 && len(n.Lists[of[1]].Parties) == 0: // mostly there are no observers
 		return of[0]
-	case len(of) > mostRemembered:
+	case len(of) > mostJoined:
 		return n.joined(of)
 	}
-	var key [mostRemembered]ListPlace
+	var key [mostJoined]ListPlace
 	for i, list := range of {
 		key[i] = list + 1
 	}
