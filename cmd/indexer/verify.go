@@ -128,7 +128,7 @@ func (r *verifyReport) advice(c *verifyCommand) string {
 		all = "`indexer verify --network --all"
 	}
 	switch {
-	case r.Unrepaired > 0:
+	case r.Contradictions > 0:
 		return "nothing is repaired by rows that contradict one another: restore what is wrong from a backup of the " +
 			"database, or index into a new one beside it (docs/operations.md)"
 	case c.Offline:

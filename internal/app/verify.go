@@ -29,13 +29,10 @@ type Verification struct {
 	Updates *audit.UpdatesResult      `json:"updates"`      // nil: the updates were not compared
 	History *audit.TransactionsResult `json:"transactions"` // nil: the transaction history was not compared
 	// of the updates of a network; nil: they were not added up
-	Amulets     *store.AmuletSums `json:"amulet_sums,omitempty"`
-	Sealed      int64             `json:"sealed_windows"` // windows whose digest was compared
-	Differences int64             `json:"differences_found"`
-	// interface views, and what followed from them; these are no differences
-	Rendered   int64    `json:"rendered_otherwise"`
-	Unrepaired int64    `json:"-"`            // contradictions in what is held, which a repair leaves
-	Notes      []string `json:"not_compared"` // what was not compared, and why
+	Amulets *store.AmuletSums `json:"amulet_sums,omitempty"`
+	Sealed  int64             `json:"sealed_windows"` // windows whose digest was compared
+	audit.Report
+	Contradictions int64 `json:"-"` // in what is held, which a repair leaves
 
 	// What was redacted, and so was compared without what was erased.
 	RedactedContracts int64 `json:"redacted_contracts"`
@@ -57,26 +54,13 @@ func (v *Verification) Remaining(repaired bool) int64 {
 	if !repaired {
 		return v.Differences
 	}
-	n := v.Unrepaired
-	if v.Updates != nil {
-		n += v.Updates.Remaining
-	}
-	if v.History != nil {
-		n += v.History.Remaining
-	}
-	return n
+	return v.Left
 }
 
 type verification struct {
-	cfg      Verify
-	logger   *slog.Logger
-	db       *audit.Stored
-	repairer *audit.Repairer // nil: nothing is written
-	found    audit.Found
-	progress func(audit.Progress)
-	step     string              // of the verification, as progress says
-	reported map[sameness]string // differences that were found, and in which step
-	result   Verification
+	audit.Verification
+	cfg    Verify
+	result Verification
 }
 
 // RunVerify compares the database with its sources, or with the digests of what was compared before, and repairs what
@@ -89,63 +73,24 @@ func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger,
 		return Verification{}, err
 	}
 	defer db.Close()
-	v := verification{cfg: cfg, logger: logger, db: audit.New(db), reported: map[sameness]string{}}
-	report, end := meterSteps(ctx, logger, cfg.Show)
+	progress, end := meterSteps(ctx, logger, cfg.Show)
 	defer end()
-	v.progress = func(p audit.Progress) {
-		v.step = p.Step
-		report(p)
-	}
-	v.found = func(d audit.Difference) error {
-		if v.reportedBefore(d) {
-			return nil
-		}
-		if d.Rendering == nil {
-			v.result.Differences++
-		} else {
-			v.result.Rendered++
-		}
-		found(d)
-		return nil
-	}
+	v := verification{cfg: cfg, Verification: audit.Verification{Database: audit.New(db), Differs: found,
+		Progress: progress, Logger: logger}}
 	err = v.run(ctx)
+	v.result.Report = v.Report
 	return v.result, err
-}
-
-// mostReported is how many differences are remembered. Later ones may be reported by more than one step.
-const mostReported = 50_000
-
-// sameness identifies a difference, whichever step of the verification finds it.
-type sameness struct {
-	kind                  audit.Disagreement
-	relation, row, column string
-	offset                ledger.Offset
-	seq                   int64
-	rendered              bool
-}
-
-// reportedBefore reports whether another step found the difference. For example, a contract that should not be active
-// follows from no fact, and is not in the participant's snapshot either. Equal differences of one step are different
-// rows of a table without a key.
-func (v *verification) reportedBefore(d audit.Difference) bool {
-	key := sameness{kind: d.Kind, relation: d.Relation, row: d.Row, column: d.Column, offset: d.Offset, seq: d.Seq,
-		rendered: d.Rendering != nil}
-	step, before := v.reported[key]
-	if !before && len(v.reported) < mostReported {
-		v.reported[key] = v.step
-	}
-	return before && step != v.step
 }
 
 func (v *verification) run(ctx context.Context) error {
 	var err error
-	if v.result.RedactedContracts, v.result.RedactedUpdates, err = v.db.Redacted(ctx); err != nil {
+	if v.result.RedactedContracts, v.result.RedactedUpdates, err = v.Database.Redacted(ctx); err != nil {
 		return err
 	}
 	if v.cfg.Offline {
 		return v.offline(ctx)
 	}
-	updates, history, err := v.db.Held(ctx)
+	updates, history, err := v.Database.Held(ctx)
 	if err != nil {
 		return err
 	}
@@ -156,9 +101,9 @@ func (v *verification) run(ctx context.Context) error {
 		if err := v.lead(ctx); err != nil {
 			return err
 		}
-		defer v.repairer.Close()
+		defer v.Repairer.Close()
 	}
-	if err := v.held(ctx); err != nil || v.result.Unrepaired > 0 {
+	if err := v.held(ctx); err != nil || v.result.Contradictions > 0 {
 		return err
 	}
 	if err := v.types(ctx); err != nil {
@@ -167,9 +112,9 @@ func (v *verification) run(ctx context.Context) error {
 	network := v.cfg.OfNetwork()
 	switch {
 	case v.cfg.LedgerURL == "" && !network:
-		v.note("the updates: no --ledger-url is given")
+		v.Note("the updates: no --ledger-url is given")
 	case !updates:
-		v.note("the updates: nothing of them has been indexed yet")
+		v.Note("the updates: nothing of them has been indexed yet")
 	default:
 		if err := v.updates(ctx); err != nil {
 			return err
@@ -183,28 +128,29 @@ func (v *verification) run(ctx context.Context) error {
 
 // lead takes the lead for repairs. The caller closes the repairer.
 func (v *verification) lead(ctx context.Context) error {
-	repairer, ok, err := audit.LeadRepair(ctx, v.db.Store)
+	repairer, ok, err := audit.LeadRepair(ctx, v.Database.Store)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return &ledger.Problem{What: fmt.Sprintf("another process repairs database %s", v.db.Address()),
+		return &ledger.Problem{What: fmt.Sprintf("another process repairs database %s", v.Database.Address()),
 			Do: "wait until it is done"}
 	}
-	v.repairer = repairer
+	v.Repairer = repairer
 	return nil
 }
 
 // held compares what the database says that it holds with itself. Where that contradicts itself nothing else is
 // compared, or repaired, by it.
 func (v *verification) held(ctx context.Context) error {
-	v.progress(audit.Progress{Step: "what is held"})
-	err := v.db.CompareHeld(ctx, func(d audit.Difference) error {
-		v.result.Unrepaired++
-		return v.found(d)
+	v.Begin(audit.Progress{Step: "what is held"})
+	err := v.Database.CompareHeld(ctx, func(d audit.Difference) error {
+		v.result.Contradictions++
+		v.Left++
+		return v.Found(d)
 	})
-	if err == nil && v.result.Unrepaired > 0 {
-		v.note("anything else: what the database says that it holds contradicts itself. Restore what is wrong from a " +
+	if err == nil && v.result.Contradictions > 0 {
+		v.Note("anything else: what the database says that it holds contradicts itself. Restore what is wrong from a " +
 			"backup of the database, or index into a new one beside it (docs/operations.md)")
 	}
 	return err
@@ -213,86 +159,77 @@ func (v *verification) held(ctx context.Context) error {
 // networkRecords compares the records that follow from the stored updates of a network, and the sums of amulets.
 func (v *verification) networkRecords(ctx context.Context, updates, history bool) error {
 	if updates {
-		sums, err := v.db.AmuletSums(ctx,
-			func(at ledger.Offset) { v.progress(audit.Progress{Step: "sums of amulets", Done: int64(at)}) })
+		sums, err := v.Database.AmuletSums(ctx,
+			func(at ledger.Offset) { v.Begin(audit.Progress{Step: "sums of amulets", Done: int64(at)}) })
 		if err != nil {
 			return err
 		}
 		v.result.Amulets = &sums
 	}
 	if !history {
-		v.note("the records that follow from the updates: none has been written yet")
+		v.Note("the records that follow from the updates: none has been written yet")
 		return nil
 	}
-	records := audit.Records{Database: v.db, Repairer: v.repairer, Found: v.found, Progress: v.progress,
-		Logger: v.logger}
-	result, err := records.Run(ctx)
-	v.result.History = &result
-	v.result.Notes = append(v.result.Notes, result.Notes...)
-	return err
+	return v.history(ctx, audit.Transactions{Derived: true})
 }
 
 // servedHistory compares the transaction history of a Scan service.
 func (v *verification) servedHistory(ctx context.Context, history bool) error {
 	served := len(v.cfg.ScanURL) > 0
 	switch {
-	case !history && served && config.NetworkBegun(ctx, v.cfg.DatabaseURL, v.logger):
-		v.note("the updates of the network: `indexer verify --network` compares them with those of the Scan service")
+	case !history && served && config.NetworkBegun(ctx, v.cfg.DatabaseURL, v.Logger):
+		v.Note("the updates of the network: `indexer verify --network` compares them with those of the Scan service")
 		return nil
 	case !history && served:
-		v.note("the transaction history: nothing of it has been indexed yet")
+		v.Note("the transaction history: nothing of it has been indexed yet")
 		return nil
 	case !history:
 		return nil
 	case !served:
-		v.note("the transaction history: no --scan-url is given")
-		return v.history(ctx, nil)
+		v.Note("the transaction history: no --scan-url is given")
+		return v.history(ctx, audit.Transactions{})
 	}
-	service, err := newTransactionsService(v.cfg.Sources, v.logger, observation{})
+	service, err := newTransactionsService(v.cfg.Sources, v.Logger, observation{})
 	if err != nil {
 		return err
 	}
 	defer service.Close()
-	return v.history(ctx, service)
+	return v.history(ctx, audit.Transactions{Source: service})
 }
 
 // nothingHeld is the error for a database that has nothing to compare.
 func (v *verification) nothingHeld(ctx context.Context) error {
-	unfinished, err := v.db.UnfinishedSnapshot(ctx)
+	unfinished, err := v.Database.UnfinishedSnapshot(ctx)
 	if err != nil {
 		return err
 	}
 	if unfinished == nil {
-		return v.db.NothingIndexed(ctx, "verify")
+		return v.Database.NothingIndexed(ctx, "verify")
 	}
 	return &ledger.Problem{
 		What: fmt.Sprintf("the snapshot at offset %d is not finished in database %s, so there is nothing to verify yet",
-			unfinished.At, v.db.Address()),
-		Do: fmt.Sprintf("run `%s` again: it continues where it was", v.db.Commands().Backfill),
+			unfinished.At, v.Database.Address()),
+		Do: fmt.Sprintf("run `%s` again: it continues where it was", v.Database.Commands().Backfill),
 	}
 }
 
-func (v *verification) note(format string, args ...any) {
-	v.result.Notes = append(v.result.Notes, fmt.Sprintf(format, args...))
-}
-
 func (v *verification) offline(ctx context.Context) error {
-	v.note("nothing was read from the ledger: sealed windows were compared with their digests")
-	err := v.db.CompareSeals(ctx, func(done, of int64) {
+	v.Note("nothing was read from the ledger: sealed windows were compared with their digests")
+	err := v.Database.CompareSeals(ctx, func(done, of int64) {
 		v.result.Sealed = done
-		v.progress(audit.Progress{Step: "sealed windows", Done: done, Of: of})
-	}, v.found)
+		v.Begin(audit.Progress{Step: "sealed windows", Done: done, Of: of})
+	}, v.Found)
 	switch {
 	case err != nil:
 		return err
 	case v.result.Sealed == 0:
-		v.note("anything: no window is sealed yet (`indexer run` seals what it has compared, at --verify-rate)")
+		v.Note("anything: no window is sealed yet (`indexer run` seals what it has compared, at --verify-rate)")
 		return nil
 	}
 	if err := v.unsealed(ctx); err != nil || !v.cfg.OfNetwork() {
 		return err
 	}
-	updates, history, err := v.db.Held(ctx)
+	updates, history, err := v.Database.Held(ctx)
 	if err != nil {
 		return err
 	}
@@ -301,14 +238,14 @@ func (v *verification) offline(ctx context.Context) error {
 
 // unsealed notes what is shown and lies in no sealed window.
 func (v *verification) unsealed(ctx context.Context) error {
-	updates, err := v.db.Unsealed(ctx, store.StreamUpdates)
+	updates, err := v.Database.Unsealed(ctx, store.StreamUpdates)
 	if err != nil {
 		return err
 	}
 	for _, gap := range updates {
-		v.note("the updates after offset %d up to %d: they are not sealed yet", gap.From, gap.To)
+		v.Note("the updates after offset %d up to %d: they are not sealed yet", gap.From, gap.To)
 	}
-	records, err := v.db.Unsealed(ctx, store.StreamTransactions)
+	records, err := v.Database.Unsealed(ctx, store.StreamTransactions)
 	if err != nil {
 		return err
 	}
@@ -316,52 +253,52 @@ func (v *verification) unsealed(ctx context.Context) error {
 		records = nil
 	}
 	for _, gap := range records {
-		v.note("the records of the transaction history after %d up to %d: they are not sealed yet", gap.From, gap.To)
+		v.Note("the records of the transaction history after %d up to %d: they are not sealed yet", gap.From, gap.To)
 	}
-	snapshot, err := v.db.SnapshotWindow(ctx, math.MaxInt64)
+	snapshot, err := v.Database.SnapshotWindow(ctx, math.MaxInt64)
 	if err == nil && snapshot != nil && !snapshot.Again {
-		v.note("the snapshot at offset %d, which is carried: it is not sealed yet", snapshot.To)
+		v.Note("the snapshot at offset %d, which is carried: it is not sealed yet", snapshot.To)
 	}
 	return err
 }
 
 // types compares the stored packages with their ids, and what is stored of their types with what they say.
 func (v *verification) types(ctx context.Context) error {
-	list, err := v.db.Packages(ctx)
+	list, err := v.Database.Packages(ctx)
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	c := typesComparison{db: v.db, found: v.found}
-	c.packages.Content = func(id string) ([]byte, error) { return v.db.PackageContent(ctx, id) }
+	c := typesComparison{db: v.Database, found: v.Found}
+	c.packages.Content = func(id string) ([]byte, error) { return v.Database.PackageContent(ctx, id) }
 	for i, p := range list {
-		v.progress(audit.Progress{Step: "packages, with their hashes", Done: int64(i), Of: int64(len(list))})
+		v.Begin(audit.Progress{Step: "packages, with their hashes", Done: int64(i), Of: int64(len(list))})
 		if err := c.compare(ctx, p.ID); err != nil {
 			return fmt.Errorf("compare package %s with its content: %w", p.ID, err)
 		}
 	}
-	if v.repairer == nil || len(c.again)+len(c.forget) == 0 {
+	if v.Repairer == nil || len(c.again)+len(c.forget) == 0 {
 		return nil
 	}
-	err = audit.Retry(ctx, v.logger, func() error { return v.repairer.RepairPackages(ctx, c.again, c.forget) })
+	err = audit.Retry(ctx, v.Logger, func() error { return v.Repairer.RepairPackages(ctx, c.again, c.forget) })
 	if err != nil {
 		return fmt.Errorf("repair what packages say of types: %w", err)
 	}
 	if len(c.forget) > 0 {
-		v.note("packages %v: their content was damaged and is gone; `indexer run` reads it again", c.forget)
+		v.Note("packages %v: their content was damaged and is gone; `indexer run` reads it again", c.forget)
 	}
 	return nil
 }
 
 // updates compares the updates with those of their source, in the stored scope.
 func (v *verification) updates(ctx context.Context) error {
-	scope, indexed, err := v.db.Scope(ctx)
+	scope, indexed, err := v.Database.Scope(ctx)
 	if err != nil {
 		return err
 	}
 	if !indexed {
 		return &ledger.Problem{
 			What: fmt.Sprintf("the scope of what is stored is missing in database %s, so it is not known what belongs there",
-				v.db.Address()),
+				v.Database.Address()),
 			Do: "start `indexer run` with exactly the scope flags that the database was begun with: it records them again",
 		}
 	}
@@ -370,39 +307,32 @@ func (v *verification) updates(ctx context.Context) error {
 		return err
 	}
 	defer from.Close()
-	err = audit.Retry(ctx, v.logger, func() error {
-		_, err := checkSameLedger(ctx, v.db.Store, from)
+	err = audit.Retry(ctx, v.Logger, func() error {
+		_, err := checkSameLedger(ctx, v.Database.Store, from)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := resume(ctx, v.db.Store, from); err != nil {
+	if err := resume(ctx, v.Database.Store, from); err != nil {
 		return err
 	}
-	stored := newPast(v.db.Store, from, scope, v.open)
+	stored := newPast(v.Database.Store, from, scope, v.open)
 	defer stored.Close()
-	updates := audit.Updates{
-		Source: stored, Database: v.db, Scope: scope, Selection: v.cfg.Selection(),
-		Found: v.found, Progress: v.progress, Logger: v.logger,
-	}
+	updates := audit.Updates{Verification: &v.Verification, Source: stored, Scope: scope, Selection: v.cfg.Selection()}
 	if network, ok := from.(*Network); ok {
 		updates.Stretches = network.Stretches
 	}
-	if v.repairer != nil {
-		updates.Repairer = v.repairer
-	}
 	result, err := updates.Run(ctx)
 	v.result.Updates = &result
-	v.result.Notes = append(v.result.Notes, result.Notes...)
 	return err
 }
 
 func (v *verification) open(scope ledger.Scope) (source, error) {
 	if v.cfg.OfNetwork() {
-		return newNetwork(v.cfg.Scan(), v.logger, observation{})
+		return newNetwork(v.cfg.Scan(), v.Logger, observation{})
 	}
-	return newParticipantSource(v.cfg.Ledger(), v.cfg.Pace, scope, v.logger, observation{})
+	return newParticipantSource(v.cfg.Ledger(), v.cfg.Pace, scope, v.Logger, observation{})
 }
 
 // resume passes to a source how far its updates are stored.
@@ -443,15 +373,13 @@ func meterSteps(ctx context.Context, logger *slog.Logger,
 	}, end
 }
 
-// history compares the transaction history with a service's, or, without one, only with itself.
-func (v *verification) history(ctx context.Context, service ingest.TransactionsSource) error {
-	history := audit.Transactions{Source: service, Database: v.db, Repairer: v.repairer, Found: v.found,
-		Progress: v.progress, Logger: v.logger}
-	result, err := history.Run(ctx)
+// history compares the transaction history.
+func (v *verification) history(ctx context.Context, of audit.Transactions) error {
+	of.Verification = &v.Verification
+	result, err := of.Run(ctx)
 	v.result.History = &result
-	v.result.Notes = append(v.result.Notes, result.Notes...)
 	if errors.Is(err, ledger.ErrNotOffered) {
-		v.note("the transaction history: the service has none")
+		v.Note("the transaction history: the service has none")
 		return nil
 	}
 	return err

@@ -115,9 +115,6 @@ func factsOf(page ledger.Page) pageFacts {
 
 // compareFacts compares the rows of a page with those that are stored of its range.
 func (s *Stored) compareFacts(ctx context.Context, tx pgx.Tx, facts *pageFacts, found Found) error {
-	if s.comparing != nil {
-		s.comparing(facts.page)
-	}
 	page := facts.page
 	dictionaries, err := s.resolve(ctx, tx, facts.names)
 	if err != nil {

@@ -27,50 +27,47 @@ import (
 // The snapshot has less than the stream of updates, and what both have can differ in form: see compareEvents and
 // tableComparison.stakeholders. The rest is compared with the stream itself, by Compare.
 //
-// seen is called with a key, as ActiveAt has it, for each entry that is stored as active; found for each difference.
-// Without a state floor it is not known what was active when indexing began, so entries from before are left out. An
-// error of found ends the comparison and is returned. Memory is in proportion to the entries.
-func (s *Stored) CompareActive(
-	ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, seen func(key string),
-	found func(Difference) error,
-) error {
-	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareActive(ctx, tx, at, entries, seen, found) })
+// The keys are those, as ActiveAt has them, of the entries that are stored as active; found is called for each
+// difference. Without a state floor it is not known what was active when indexing began, so entries from before are left
+// out. An error of found ends the comparison and is returned. Memory is in proportion to the entries.
+func (s *Stored) CompareActive(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry,
+	found Found) (keys []string, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		keys, err = s.compareActive(ctx, tx, at, entries, found)
+		return err
+	})
+	return keys, err
 }
 
-func (s *Stored) compareActive(
-	ctx context.Context, tx pgx.Tx, at ledger.Offset, entries []ledger.ContractEntry,
-	seen func(key string), found func(Difference) error,
-) error {
+func (s *Stored) compareActive(ctx context.Context, tx pgx.Tx, at ledger.Offset, entries []ledger.ContractEntry,
+	found Found) (keys []string, err error) {
 	extent, err := s.extentAt(ctx, tx, at)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c := entryComparison{stored: s, tx: tx, at: at, extent: extent, seen: seen, found: found}
+	c := entryComparison{stored: s, tx: tx, at: at, extent: extent, found: found}
 	if c.elsewhere, err = s.db.Queries.CoverageElsewhere(ctx, tx, int64(at)); err != nil {
-		return fmt.Errorf("read what is stored in another scope: %w", err)
-	}
-	if c.covered, err = bounds.Covered(ctx, s.db, tx, int64(at)); err != nil {
-		return err
+		return nil, fmt.Errorf("read what is stored in another scope: %w", err)
 	}
 	if c.dictionaries, err = s.readDictionaries(ctx, tx); err != nil {
-		return err
+		return nil, err
 	}
 	if c.columns, err = s.factColumns(ctx, tx); err != nil {
-		return err
+		return nil, err
 	}
 	erased, err := redacted.Read(ctx, s.db.Queries, tx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, piece := range entryPieces(erased.Entries(entries)) {
 		if piece, err = c.placed(ctx, piece); err == nil {
 			err = c.compare(ctx, piece)
 		}
 		if err != nil {
-			return fmt.Errorf("compare the active contracts as of offset %d: %w", at, err)
+			return nil, fmt.Errorf("compare the active contracts as of offset %d: %w", at, err)
 		}
 	}
-	return nil
+	return c.keys, nil
 }
 
 func (s *Stored) extentAt(ctx context.Context, tx pgx.Tx, at ledger.Offset) (bounds.Extent, error) {
@@ -92,12 +89,11 @@ type entryComparison struct {
 	tx           pgx.Tx
 	at           ledger.Offset
 	extent       bounds.Extent
-	covered      bounds.Ranges                 // up to the offset
 	elsewhere    []dbsqlc.CoverageElsewhereRow // what is stored in another scope than the entries are of
 	dictionaries *dictionaries
 	columns      map[string][]column
-	seen         func(key string)
-	found        func(Difference) error
+	found        Found
+	keys         []string // of the entries that are stored as active
 }
 
 // placed returns the entries with the places at which resyncs took them in.
@@ -283,7 +279,7 @@ func (c *entryComparison) compareActive(ctx context.Context, wanted []rows.Activ
 			}
 			continue
 		}
-		c.seen(key.String())
+		c.keys = append(c.keys, key.String())
 		if err := c.compareStored(w, list[0]); err != nil {
 			return err
 		}

@@ -42,34 +42,36 @@ func (s *Stored) refuseReplaced(ctx context.Context, tx pgx.Tx, at ledger.Offset
 // The creation event of an incomplete reassignment may be an active entry's too, and is stored once. Where it is stored
 // as an active entry's, it is compared with that entry, and its key is not passed to seen where there is none.
 //
-// seen is called with a key, as CarriedAt has it, for each stored event and unknown entry that the entries have; found
-// for each difference. An error of found ends the comparison and is returned. Memory is in proportion to the entries.
-func (s *Stored) CompareCarried(
-	ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry,
-	seen func(key string), found func(Difference) error,
-) error {
-	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareCarried(ctx, tx, at, before, entries, seen, found) })
+// The keys are those, as CarriedAt has them, of the stored events and unknown entries that the entries have; found is
+// called for each difference. An error of found ends the comparison and is returned. Memory is in proportion to the
+// entries.
+func (s *Stored) CompareCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry,
+	found Found) (keys []string, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		keys, err = s.compareCarried(ctx, tx, at, before, entries, found)
+		return err
+	})
+	return keys, err
 }
 
-func (s *Stored) compareCarried(
-	ctx context.Context, tx pgx.Tx, at ledger.Offset, before int64, entries []ledger.ContractEntry,
-	seen func(key string), found func(Difference) error,
-) error {
+func (s *Stored) compareCarried(ctx context.Context, tx pgx.Tx, at ledger.Offset, before int64,
+	entries []ledger.ContractEntry, found Found) (keys []string, err error) {
 	if err := s.refuseReplaced(ctx, tx, at); err != nil {
-		return fmt.Errorf("compare with the snapshot at offset %d: %w", at, err)
+		return nil, fmt.Errorf("compare with the snapshot at offset %d: %w", at, err)
 	}
 	erased, err := redacted.Read(ctx, s.db.Queries, tx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, piece := range entryPieces(erased.Entries(entries)) {
 		page := carriedPage{progress: ledger.SnapshotProgress{At: at, Entries: before}, entries: piece}
-		if err := s.compareCarriedPage(ctx, tx, &page, seen, found); err != nil {
-			return fmt.Errorf("compare entries %d to %d of the snapshot at offset %d: %w", before+1, page.end(), at, err)
+		more, err := s.compareCarriedPage(ctx, tx, &page, found)
+		if err != nil {
+			return nil, fmt.Errorf("compare entries %d to %d of the snapshot at offset %d: %w", before+1, page.end(), at, err)
 		}
-		before = page.end()
+		keys, before = append(keys, more...), page.end()
 	}
-	return nil
+	return keys, nil
 }
 
 // carriedPage is what a snapshot has after a place.
@@ -101,37 +103,37 @@ func (s *Stored) settle(ctx context.Context, tx pgx.Tx, p *carriedPage, rows *ro
 }
 
 func (s *Stored) compareCarriedPage(
-	ctx context.Context, tx pgx.Tx, page *carriedPage, seen func(string), found func(Difference) error,
-) error {
+	ctx context.Context, tx pgx.Tx, page *carriedPage, found Found,
+) (keys []string, err error) {
 	rows, wanted, err := page.rows()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	names, err := s.resolve(ctx, tx, wanted)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := names.check(ctx, tx, wanted, page.progress.At, page.progress.At, found); err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.settle(ctx, tx, page, rows); err != nil {
-		return err
+		return nil, err
 	}
 	columns, err := s.factColumns(ctx, tx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, source := range rows.Tables() {
 		table, err := record(tx, tables.Facts, source, columns[source.Name])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		where, arguments := page.stored(rows, source.Name)
 		if err := newTableComparison(table, names, found).among(ctx, tx, where, arguments...); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return s.reportCarriedKeys(ctx, tx, page, rows, seen)
+	return s.carriedKeys(ctx, tx, page, rows)
 }
 
 // stored selects the stored rows of a table that a page's are compared with.
@@ -148,8 +150,8 @@ func (p *carriedPage) stored(rows *rows.Carried, relation string) (where string,
 	return amongPlaces, []any{places.offsets, places.nodeIDs}
 }
 
-func (s *Stored) reportCarriedKeys(ctx context.Context, tx pgx.Tx, page *carriedPage, rows *rows.Carried,
-	seen func(string)) error {
+func (s *Stored) carriedKeys(ctx context.Context, tx pgx.Tx, page *carriedPage,
+	rows *rows.Carried) (keys []string, err error) {
 	creations, reassignments := creationPlaces(rows), reassignmentPlaces(rows)
 	events, err := s.db.Queries.CarriedEvents(ctx, tx, dbsqlc.CarriedEventsParams{
 		CreatedOffsets: creations.offsets, CreatedNodeIds: creations.nodeIDs,
@@ -157,12 +159,12 @@ func (s *Stored) reportCarriedKeys(ctx context.Context, tx pgx.Tx, page *carried
 		At: int64(page.progress.At), FirstOrdinal: page.progress.Entries, EndOrdinal: page.end(),
 	})
 	if err != nil {
-		return fmt.Errorf("read which events are stored: %w", err)
+		return nil, fmt.Errorf("read which events are stored: %w", err)
 	}
 	for _, e := range events {
-		seen(carriedKey{e.Kind, e.LedgerOffset, e.Number}.String())
+		keys = append(keys, carriedKey{e.Kind, e.LedgerOffset, e.Number}.String())
 	}
-	return nil
+	return keys, nil
 }
 
 type carriedKey struct {

@@ -9,31 +9,8 @@ import (
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store"
 )
-
-// DivergenceSource is what finding a divergence needs of a participant.
-type DivergenceSource interface {
-	ingest.ServedSource
-	// ReadUpdates reads on after an offset, as far as one request brings, at most up to `to`, which is not beyond the
-	// ledger's end.
-	ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error)
-	// TailUpdates waits for updates after an offset: until limit elements came (full), or none came for the time idle.
-	TailUpdates(ctx context.Context, after ledger.Offset, limit int,
-		idle time.Duration) (page ledger.Page, full bool, err error)
-}
-
-// DivergenceDatabase is the stored updates.
-type DivergenceDatabase interface {
-	Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error)
-	// StoredAhead returns the ranges above the watermark that are stored, in order.
-	StoredAhead(ctx context.Context) ([]ledger.Range, error)
-	// LastUpdate returns the last stored update at or below an offset. at is 0 if there is none.
-	LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error)
-	// UpdateRefs returns the first stored updates of a range, in order, at most limit.
-	UpdateRefs(ctx context.Context, within ledger.Range, limit int) ([]ledger.UpdateRef, error)
-	// UpdateRefsByID returns the stored updates after an offset whose id is one of ids.
-	UpdateRefsByID(ctx context.Context, ids []string, after ledger.Offset) ([]ledger.UpdateRef, error)
-}
 
 // Divergence is where a participant and a database part: up to Common both have the same updates at the same offsets,
 // and not after it.
@@ -74,7 +51,7 @@ const (
 // floor, from where the participant is pruned, or from the last stored update at or below since on, where that is
 // higher. It writes nothing.
 func FindForkPoint(
-	ctx context.Context, source DivergenceSource, db DivergenceDatabase, since ledger.Offset, progress func(Progress),
+	ctx context.Context, source ingest.UpdateSource, db *store.Store, since ledger.Offset, progress func(Progress),
 	logger *slog.Logger,
 ) (Divergence, error) {
 	p := divergence{source: source, db: db, progress: progress, logger: logger, latest: map[string]time.Time{},
@@ -86,8 +63,8 @@ func FindForkPoint(
 // divergence is a running FindForkPoint.
 type divergence struct {
 	Divergence
-	source   DivergenceSource
-	db       DivergenceDatabase
+	source   ingest.UpdateSource
+	db       *store.Store
 	progress func(Progress)
 	logger   *slog.Logger
 	ranges   ingest.Ranges

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"ledgerindexer/ingest"
-	"ledgerindexer/ledger"
 )
 
 const (
@@ -57,24 +56,7 @@ func (s Sealing) Result() SealResult {
 	return cmp.Or(s.Unseen, s.Comparison.Result())
 }
 
-// SealDatabase is a Sealer: it chooses the windows, and seals each in one transaction that reads just the rows that it
-// seals. After an error the outcome is unknown, so the next window is read from the database again.
-type SealDatabase interface {
-	NextWindow(ctx context.Context, stream string, size, again, known int64) (*Window, error)
-	SnapshotWindow(ctx context.Context, again int64) (*Window, error)
-	SnapshotRows(ctx context.Context, at ledger.Offset) (RowsDigest, error)
-	CompareCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry,
-		seen func(key string), found Found) error
-	CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra Difference) error) error
-	TransactionsStanding(ctx context.Context) (at ledger.TransactionsPosition, networkID string, err error)
-	TransactionsMarks(ctx context.Context, upTo int64) ([]ledger.TransactionsMark, error)
-
-	SealUpdates(ctx context.Context, page ledger.Page) (Comparison, error)
-	SealRecords(ctx context.Context, after int64, records []ledger.Transaction) (Comparison, error)
-	SealSnapshot(ctx context.Context, at ledger.Offset, digest RowsDigest, c Comparison) (ok bool, err error)
-	SealUnseen(ctx context.Context, stream string, from, to int64, why SealResult) error
-}
-
+// sealStream is something that is sealed in windows: the updates, the snapshot, or the transaction history.
 type sealStream interface {
 	// window returns the next window to seal; nil: none.
 	window(ctx context.Context) (*Window, error)
@@ -94,6 +76,85 @@ type sealMemory struct {
 }
 
 func (m *sealMemory) memory() *sealMemory { return m }
+
+// Run works until ctx ends (nil), all is sealed after Finish (nil), or something fails. It may be called again after an
+// error.
+func (s *Seals) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		last := ingest.Finishing(s.Finish)
+		sealed, err := s.step(ctx, last)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		if s.Working != nil {
+			s.Working()
+		}
+		switch {
+		case sealed:
+		case !last:
+			ingest.SleepOr(ctx, lookEvery, s.Finish, nil)
+		default: // what has to wait is for the next run
+			return nil
+		}
+	}
+	return nil
+}
+
+// step seals a window, or compares a part of it, in the next stream that has one. It reports whether there was one.
+// With last, a window that is not full waits for nothing.
+func (s *Seals) step(ctx context.Context, last bool) (bool, error) {
+	for range s.streams {
+		stream := s.streams[s.turn%len(s.streams)]
+		s.turn++
+		m := stream.memory()
+		if time.Now().Before(m.waitTill) {
+			continue
+		}
+		w, err := stream.window(ctx)
+		if err != nil {
+			return false, err
+		}
+		if w == nil || !w.Full && !last && time.Since(m.shortAt) < longestOpen {
+			continue
+		}
+		sealing, ok, err := stream.seal(ctx, *w)
+		if err != nil {
+			return false, err
+		}
+		if m.partly {
+			return true, nil
+		}
+		if !ok {
+			m.waitTill = time.Now().Add(longestOpen)
+			continue
+		}
+		if !w.Again {
+			m.known = sealing.From
+		}
+		m.again = max(m.again, sealing.To) // this run has compared everything up to here
+		if !w.Full && sealing.To == w.To {
+			m.shortAt = time.Now()
+		}
+		s.report(ctx, sealing)
+		return true, nil
+	}
+	return false, nil
+}
+
+// AddUpdates adds a participant's updates, and the carried snapshot.
+func (s *Seals) AddUpdates(source UpdateSource, database *Sealer) {
+	source = &inRanges{UpdateSource: source, logger: s.Logger}
+	s.streams = append(s.streams, &snapshotSeals{Seals: s, source: source, database: database},
+		&updateSeals{Seals: s, source: source, database: database})
+}
+
+// AddTransactions adds the transaction history.
+func (s *Seals) AddTransactions(source ingest.TransactionsSource, database *Sealer) {
+	s.streams = append(s.streams, &recordSeals{Seals: s, source: source, database: database})
+}
 
 // report logs a sealed window, and passes it to Sealed.
 func (s *Seals) report(ctx context.Context, sealing Sealing) {
@@ -155,7 +216,7 @@ func (s *Seals) spent(n int) {
 }
 
 // sealUnseen seals a window that can't be compared.
-func (s *Seals) sealUnseen(ctx context.Context, database SealDatabase, stream string, w Window,
+func (s *Seals) sealUnseen(ctx context.Context, database *Sealer, stream string, w Window,
 	why SealResult) (Sealing, bool, error) {
 	s.pace(ctx)
 	s.spent(int(s.size())) // the database has to read as much

@@ -1,9 +1,6 @@
 package audit
 
 import (
-	"context"
-
-	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/session"
@@ -12,18 +9,11 @@ import (
 // Stored is a store that compares what its database holds. It is safe for concurrent use.
 type Stored struct {
 	*store.Store
-	db        *session.Database
-	comparing func(ledger.Page) // for tests: called with each page of updates that is compared
+	db *session.Database
 }
 
 // New compares what a store's database holds.
-func New(s *store.Store) *Stored { return &Stored{Store: s, db: s.Database()} }
-
-// Led reports whether a process leads now that moves the watermark.
-func (s *Stored) Led(ctx context.Context) (bool, error) {
-	leads, err := s.Leadership(ctx, store.RoleUpdates)
-	return leads.Leads, err
-}
+func New(s *store.Store) *Stored { return &Stored{s, s.Database()} }
 
 // writer writes what it has compared, in the term of a leader.
 type writer struct {

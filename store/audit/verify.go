@@ -3,12 +3,37 @@ package audit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
+
+// Verification compares what a database holds with what it was read from, and with itself, and repairs what differs if
+// there is a Repairer. Its parts (Updates, Transactions, and the methods of Database) run one after the other.
+type Verification struct {
+	Database *Stored
+	Repairer *Repairer        // nil: nothing is written
+	Differs  func(Difference) // is called once for each difference
+	Progress func(Progress)
+	Logger   *slog.Logger
+	Report
+
+	step        string // that is under way
+	found, left differences
+}
+
+// Report is what a verification has found so far. Its JSON form is for scripts.
+type Report struct {
+	Differences int64 `json:"differences_found"`
+	// interface views, and what followed from them; these are no differences
+	Rendered int64    `json:"rendered_otherwise"`
+	Left     int64    `json:"-"`            // differences that are there after a repair
+	Notes    []string `json:"not_compared"` // what was not compared, and why
+}
 
 // Progress is the progress of a step of the verification.
 type Progress struct {
@@ -18,6 +43,75 @@ type Progress struct {
 
 // Found is called for each difference. If it returns an error, the comparison ends with that error.
 type Found = func(Difference) error
+
+// Begin says what is done next, or how far that has come.
+func (v *Verification) Begin(p Progress) {
+	v.step = p.Step
+	v.Progress(p)
+}
+
+func (v *Verification) begin(step string) { v.Begin(Progress{Step: step}) }
+
+// Found counts a difference, and calls Differs, unless another step has found it.
+func (v *Verification) Found(d Difference) error {
+	if v.found.before(d, v.step) {
+		return nil
+	}
+	if d.Rendering == nil {
+		v.Differences++
+	} else {
+		v.Rendered++
+	}
+	v.Differs(d)
+	return nil
+}
+
+// remains counts a difference that is there after a repair. A view that is rendered otherwise is none, also where it
+// can't be read again.
+func (v *Verification) remains(d Difference) error {
+	if d.Rendering == nil && !v.left.before(d, v.step) {
+		v.Left++
+		v.Logger.Warn("still different after it was repaired", "difference", d.String())
+	}
+	return nil
+}
+
+// Note notes what was not compared, and why.
+func (v *Verification) Note(format string, args ...any) {
+	if note := fmt.Sprintf(format, args...); !slices.Contains(v.Notes, note) { // after a repair all is compared again
+		v.Notes = append(v.Notes, note)
+	}
+}
+
+// mostRemembered is how many differences are remembered. Later ones may be reported by more than one step.
+const mostRemembered = 50_000
+
+// differences are those that were found, with the step that found them.
+type differences map[sameness]string
+
+// sameness identifies a difference, whichever step of the verification finds it.
+type sameness struct {
+	kind                  Disagreement
+	relation, row, column string
+	offset                ledger.Offset
+	seq                   int64
+	rendered              bool
+}
+
+// before reports whether another step found a difference before. For example, a contract that should not be active
+// follows from no fact, and is not in the participant's snapshot either. Equal differences of one step are different
+// rows of a table without a key.
+func (f *differences) before(d Difference, step string) bool {
+	if *f == nil {
+		*f = differences{}
+	}
+	is := sameness{d.Kind, d.Relation, d.Row, d.Column, d.Offset, d.Seq, d.Rendering != nil}
+	first, known := (*f)[is]
+	if !known && len(*f) < mostRemembered {
+		(*f)[is] = step
+	}
+	return known && first != step
+}
 
 // maxOffset stands for the end of what is stored, wherever that is.
 const maxOffset ledger.Offset = math.MaxInt64
@@ -50,10 +144,10 @@ func withRetry[T any](ctx context.Context, logger *slog.Logger, ask func() (T, e
 	return answer, err
 }
 
-// retryRepair is Retry for a repair, but does not repeat one that has exceeded its time limit: it would again.
-func retryRepair(ctx context.Context, logger *slog.Logger, repair func() error) error {
+// repair is Retry for a repair, but does not repeat one that has exceeded its time limit: it would again.
+func (v *Verification) repair(ctx context.Context, repair func() error) error {
 	var late error
-	err := Retry(ctx, logger, func() error {
+	err := Retry(ctx, v.Logger, func() error {
 		err := repair()
 		if errors.Is(err, context.DeadlineExceeded) {
 			late, err = err, nil
@@ -61,9 +155,12 @@ func retryRepair(ctx context.Context, logger *slog.Logger, repair func() error) 
 		return err
 	})
 	if late != nil {
-		return late
+		err = late
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("repair: %w", err)
+	}
+	return nil
 }
 
 // final reports whether an error is permanent, or means something that the caller handles.
@@ -71,10 +168,6 @@ func final(err error) bool {
 	return ingest.Lasting(err) || errors.Is(err, ledger.ErrNotOffered) || errors.Is(err, ledger.ErrNotFound) ||
 		errors.Is(err, ledger.ErrCursorRefused) ||
 		errors.Is(err, errTransactionsChanged)
-}
-
-func logRemaining(ctx context.Context, logger *slog.Logger, d Difference) {
-	logger.WarnContext(ctx, "still different after it was repaired", "difference", d.String())
 }
 
 func ignore(Difference) error { return nil }

@@ -8,6 +8,7 @@ import (
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store"
 )
 
 // active compares the active set with a snapshot. The active set follows from the facts, so a difference comes from
@@ -15,23 +16,23 @@ import (
 func (u *Updates) active(ctx context.Context) error {
 	switch {
 	case u.result.Bounds.StateFloor == nil:
-		u.note("the active set: it is not known, because indexing began at offset %d without a snapshot",
+		u.Note("the active set: it is not known, because indexing began at offset %d without a snapshot",
 			u.result.Bounds.Floor)
 		return nil
 	case !u.Scope.Reassignments:
-		u.note("the active set: reassignments are not read (--no-reassignments), so contracts that moved to another " +
+		u.Note("the active set: reassignments are not read (--no-reassignments), so contracts that moved to another " +
 			"synchronizer are not known")
 		return nil
 	}
 	newest, seldom, err := u.newestSnapshot(ctx)
 	switch {
 	case errors.Is(err, ledger.ErrNotOffered):
-		u.note("the active set: %v", err)
+		u.Note("the active set: %v", err)
 		return nil
 	case err != nil:
 		return err
 	case seldom && !u.Selection.All:
-		u.note("the active set: its source's snapshot at offset %d takes a request for each contract; --all reads it", newest)
+		u.Note("the active set: its source's snapshot at offset %d takes a request for each contract; --all reads it", newest)
 		return nil
 	}
 	at, first := newest, (*ledger.SnapshotPage)(nil)
@@ -42,10 +43,10 @@ func (u *Updates) active(ctx context.Context) error {
 	}
 	switch {
 	case at < u.pruned:
-		u.note("the active set at offset %d: the participant has pruned it", at)
+		u.Note("the active set at offset %d: the participant has pruned it", at)
 		return nil
 	case at < *u.result.Bounds.StateFloor:
-		u.note("the active set: the newest snapshot is at offset %d, before offset %d, from where the active set is known",
+		u.Note("the active set: the newest snapshot is at offset %d, before offset %d, from where the active set is known",
 			at, *u.result.Bounds.StateFloor)
 		return nil
 	}
@@ -66,15 +67,15 @@ func (u *Updates) active(ctx context.Context) error {
 	if err := u.derived(ctx); err != nil {
 		return err
 	}
-	if u.Selection.All && u.result.Remaining == 0 {
+	if u.Selection.All && u.Left == 0 {
 		if err := u.takeIn(ctx, at); err != nil {
 			return err
 		}
 	}
-	before := u.result.Remaining
-	err = u.compareActive(ctx, at, nil, func(d Difference) error { return u.countRemaining(ctx, d) })
-	if u.result.Remaining > before && !u.Selection.All {
-		u.note("what made the active set differ lies in updates that were not read again: run `indexer verify --all " +
+	before := u.Left
+	err = u.compareActive(ctx, at, nil, u.remains)
+	if u.Left > before && !u.Selection.All {
+		u.Note("what made the active set differ lies in updates that were not read again: run `indexer verify --all " +
 			"--repair`")
 	}
 	return err
@@ -102,7 +103,7 @@ func (u *Updates) takeIn(ctx context.Context, at ledger.Offset) error {
 			return nil
 		}
 	}
-	err := u.eachActive(ctx, at, nil, differs, func(key string, _ Difference) error {
+	err := u.walkActive(ctx, at, nil, differs, func(key string, _ Difference) error {
 		gone = append(gone, key)
 		return nil
 	})
@@ -110,7 +111,7 @@ func (u *Updates) takeIn(ctx context.Context, at ledger.Offset) error {
 		return err
 	}
 	missing, gone = missing[:min(len(missing), mostTakenIn)], gone[:min(len(gone), mostTakenIn)]
-	u.note("contracts that begin or end at offset %d because the participant shows otherwise there than its updates say: "+
+	u.Note("contracts that begin or end at offset %d because the participant shows otherwise there than its updates say: "+
 		"%d and %d", at, len(missing), len(gone))
 	return u.repair(ctx, func() error { return u.Repairer.TakeIn(ctx, at, missing, gone) })
 }
@@ -159,7 +160,7 @@ func (u *Updates) beginActive(ctx context.Context) (at ledger.Offset, first *led
 			return 0, nil, err
 		}
 		if at == end {
-			return end, page, nil
+			return end, &page, nil
 		}
 		return at, nil, nil
 	}
@@ -181,7 +182,7 @@ func (u *Updates) reached(ctx context.Context, at ledger.Offset) (ledger.Offset,
 		case time.Now().After(deadline):
 			return bounds.Watermark, nil
 		}
-		if led, err := u.Database.Led(ctx); err != nil || !led {
+		if leads, err := u.Database.Leadership(ctx, store.RoleUpdates); err != nil || !leads.Leads {
 			return bounds.Watermark, err
 		}
 		if ingest.Sleep(ctx, currentPatience/50); ctx.Err() != nil {

@@ -40,7 +40,7 @@ func (f *derivedDifferences) decide() repairDecision {
 // are missing or altered, and those of rows that follow from no fact, where not everything was read again. It does not
 // repair derived rows whose facts may have been pruned, here or by the participant.
 func (u *Updates) derived(ctx context.Context) error {
-	step := func(what string) { u.Progress(Progress{Step: what}) }
+	step := func(what string) { u.begin(what) }
 	compare := func(found Found) error { return u.Database.CompareDerived(ctx, step, found) }
 	pruned, err := u.prunedTo(ctx)
 	if err != nil {
@@ -77,7 +77,7 @@ func (u *Updates) derived(ctx context.Context) error {
 	return u.repaired(ctx, compare, func() error {
 		switch is.decide() {
 		case keepRemnants:
-			u.note("what follows from the facts was not repaired: rows of contracts stand without the facts that they follow "+
+			u.Note("what follows from the facts was not repaired: rows of contracts stand without the facts that they follow "+
 				"from, which may be lost where they were pruned, up to offset %d (`verify --all` compares what was kept with "+
 				"what the participant shows there; `verify --offline` names damaged windows; restore a backup of the database)",
 				pruned)
@@ -149,7 +149,7 @@ func (u *Updates) rereadSuspects(ctx context.Context, s *suspects) error {
 		}
 	}
 	if s.more {
-		u.note("updates at more than %d offsets that are suspect: run `indexer verify --all --repair`", mostDoubtful)
+		u.Note("updates at more than %d offsets that are suspect: run `indexer verify --all --repair`", mostDoubtful)
 	}
 	if carried {
 		return u.carried(ctx)

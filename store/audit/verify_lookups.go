@@ -23,7 +23,7 @@ func (u *Updates) lookups(ctx context.Context) error {
 			return err
 		}
 		for _, id := range ids {
-			u.Progress(Progress{Step: "looked-up contracts", Done: u.result.Lookups})
+			u.Begin(Progress{Step: "looked-up contracts", Done: u.result.Lookups})
 			if err := u.lookup(ctx, id); err != nil {
 				return fmt.Errorf("look up contract %s: %w", id, err)
 			}

@@ -1,53 +1,44 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"slices"
 	"time"
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
 
-// Transactions verifies the stored transaction history: its tables with one another, and the n-th record with the n-th
-// record of the service. It may run beside the daemon, while both grow. A repair clears the history and reads all of it
+// Transactions verifies the stored transaction history: its tables with one another, and with what they were read, or
+// derived, from. It may run beside the daemon, while both grow. A repair removes the records and writes all of them
 // again.
 type Transactions struct {
-	Source   ingest.TransactionsSource // nil: only the tables are compared with one another
-	Database *Stored
-	Repairer *Repairer // nil: nothing is written
-	Found    Found
-	Progress func(Progress)
-	Logger   *slog.Logger
+	*Verification
+	// The n-th record is compared with the n-th of the service. nil: only the tables are compared with one another.
+	Source ingest.TransactionsSource
+	// The records follow from the stored updates of a network, and are compared with these. No source is asked.
+	Derived bool
 
 	result    TransactionsResult
-	networkID string          // of the service; empty: it does not report it
-	usable    bool            // the service's history can be compared
-	lacking   bool            // the service has fewer records than are stored
-	reported  map[string]bool // differences that the comparison of the tables with one another found
+	networkID string // of the service; empty: it does not report it
+	usable    bool   // the service's history can be compared
+	lacking   bool   // the service has fewer records than are stored
 }
 
-const (
-	// mostReported is how many of them are remembered, so that the comparison with the service does not report them again.
-	mostReported = 10_000
-	// A page with at least this many records, all of which differ, means that the service has another order.
-	leastOfAnother = 5
-)
+// A page with at least this many records, all of which differ, means that the service has another order.
+const leastOfAnother = 5
 
 // TransactionsResult is what was compared. Its JSON form is for scripts.
 type TransactionsResult struct {
-	Records   int64    `json:"records"` // that the service showed and that are stored
-	Repaired  int64    `json:"repairs"` // how often something was written again
-	Remaining int64    `json:"-"`       // differences that a repair has left
-	Notes     []string `json:"-"`       // what was not compared, and why
-	Compared  bool     `json:"-"`       // at least one answer of the service was compared, an empty one included
+	Records  int64 `json:"records"` // that the service showed, or that follow from updates, and that are stored
+	Repaired int64 `json:"repairs"` // how often something was written again
+	Compared bool  `json:"-"`       // at least one answer of the service was compared, an empty one included
 }
 
-// Run compares, and repairs if there is a Repairer. It passes each difference to Found. The result says what was
-// compared, also if an error ended the comparison.
+// Run compares, and repairs if there is a Repairer. The result says what was compared, also if an error ended the
+// comparison.
 //
 // Errors: ledger.ErrNotOffered if the service has no history; everything else was compared then. A *ledger.Problem if
 // the service belongs to another network, or can't be used for a repair.
@@ -60,95 +51,96 @@ func (h *Transactions) run(ctx context.Context) error {
 	if err := h.ask(ctx); err != nil {
 		return err
 	}
-	var inRecords, inBalances int64
-	notOffered, err := h.compare(ctx, h.counted(&inRecords))
+	before := h.Differences
+	notOffered, err := h.compare(ctx, h.Found)
+	inRecords := h.Differences - before
 	if err == nil {
-		err = h.Database.CompareBalances(ctx, h.step, h.counted(&inBalances))
+		err = h.Database.CompareBalances(ctx, h.begin, h.Found)
 	}
-	if err != nil || h.Repairer == nil || inRecords+inBalances == 0 {
+	differences := h.Differences - before
+	if err != nil || h.Repairer == nil || differences == 0 {
 		return errors.Join(err, notOffered)
 	}
-	remains := func(d Difference) error { return h.countRemaining(ctx, d) }
+	repair := h.readAgain // computes the balances again too
 	switch {
-	case inRecords > 0 && (!h.usable || notOffered != nil):
-		h.result.Remaining += inRecords + inBalances
-		h.note("the transaction history was not repaired: that takes a service of it that can be read (--scan-url)")
+	case h.Derived:
+		repair = h.deriveAgain
+	case inRecords == 0:
+		repair = h.repairBalances
+	case !h.usable || notOffered != nil:
+		h.Left += differences
+		h.Note("the transaction history was not repaired: that takes a service of it that can be read (--scan-url)")
 		return notOffered
-	case inRecords > 0 && h.lacking:
+	case h.lacking:
 		return &ledger.Problem{
 			What: "the service of the transaction history has fewer records than are stored, so that repairing from it would " +
 				"lose some",
 			Do: "repair with a Scan that has all of them (--scan-url), or wait until this one has; where they are really " +
 				"gone, `indexer run` notices",
 		}
-	case inRecords > 0: // reading the records again computes the balances again too
-		if err = h.readAgain(ctx); err == nil {
-			_, err = h.compare(ctx, remains)
-		}
-	default:
-		err = retryRepair(ctx, h.Logger, func() error { return h.Repairer.RepairBalances(ctx, h.step) })
 	}
-	if err != nil {
-		return fmt.Errorf("repair: %w", err)
+	if err := repair(ctx); err != nil {
+		return err
 	}
 	h.result.Repaired++
-	return errors.Join(h.Database.CompareBalances(ctx, h.step, remains), notOffered)
-}
-
-// counted passes differences to Found, and counts them.
-func (h *Transactions) counted(n *int64) Found {
-	return func(d Difference) error {
-		*n++
-		return h.Found(d)
+	if h.Derived || inRecords > 0 {
+		if _, err := h.compare(ctx, h.remains); err != nil {
+			return err
+		}
 	}
+	return errors.Join(h.Database.CompareBalances(ctx, h.begin, h.remains), notOffered)
 }
 
 func (h *Transactions) ask(ctx context.Context) error {
 	if h.Source == nil {
 		return nil
 	}
-	service, err := withRetry(ctx, h.Logger,
-		func() (ledger.TransactionsService, error) {
-			return h.Source.Describe(ctx)
-		})
+	service, err := withRetry(ctx, h.Logger, func() (ledger.TransactionsService, error) { return h.Source.Describe(ctx) })
 	if err != nil {
 		return err
 	}
 	h.networkID, h.usable = service.NetworkID, !service.Backfilling
 	if service.Backfilling {
-		h.note("the transaction history: the service is still backfilling its own")
+		h.Note("the transaction history: the service is still backfilling its own")
 	}
 	return nil
 }
 
-// compare compares the tables with one another, and with the service.
+// compare compares the tables with one another, and with the service, or with the updates that they follow from.
 func (h *Transactions) compare(ctx context.Context, found Found) (notOffered, err error) {
-	h.reported, h.result.Records = map[string]bool{}, 0
-	err = h.Database.ComparePosition(ctx, h.step, func(d Difference) error {
-		if len(h.reported) < mostReported {
-			h.reported[nameOf(d)] = true
-		}
-		return found(d)
-	})
-	if err != nil || !h.usable {
+	h.result.Records = 0
+	if err := h.Database.ComparePosition(ctx, h.begin, found); err != nil {
 		return nil, err
 	}
-	err = h.read(ctx, func(d Difference) error {
-		if h.reported[nameOf(d)] {
-			return nil
-		}
-		return found(d)
-	})
+	if h.Derived {
+		return nil, h.following(ctx, found)
+	}
+	if !h.usable {
+		return nil, nil
+	}
+	err = h.read(ctx, found)
 	if errors.Is(err, ledger.ErrNotOffered) {
 		return err, nil
 	}
 	return nil, err
 }
 
-// nameOf names a difference in the same way for both comparisons.
-func nameOf(d Difference) string {
-	d.Derived = false
-	return d.String()
+// following compares the records with the updates that they follow from.
+func (h *Transactions) following(ctx context.Context, found Found) error {
+	step := func(at ledger.Offset) {
+		h.Begin(Progress{Step: "records that follow from the updates", Done: int64(at)})
+	}
+	step(0)
+	is, err := h.Database.CompareFollowing(ctx, step, found)
+	h.result.Records, h.result.Compared = is.Records, is.Records > 0
+	if is.Outdated {
+		h.Note("the records that follow from the updates, with the updates: the rules have changed since, and `indexer run` " +
+			"has not derived them again yet")
+	}
+	if is.Kept > 0 {
+		h.Note("the first %d records, with the updates that they follow from: these were pruned", is.Kept)
+	}
+	return err
 }
 
 // read compares the records with the service's.
@@ -165,10 +157,11 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 		}
 	}
 	if standing.Rereading {
-		h.note("the transaction history: it is being read again from its beginning")
+		h.Note("the transaction history: it is being read again from its beginning")
 		h.usable = false
 		return nil
 	}
+	h.begin("transaction history")
 	pages := ingest.NewTransactionPages(h.Source, h.Logger, nil, true)
 	for at := int64(0); at < standing.LastSeq; {
 		page, err := h.next(ctx, pages)
@@ -178,7 +171,7 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 		h.result.Compared = true
 		if len(page) == 0 {
 			h.lacking = true
-			h.note("the transaction history: the service has no records beyond the %d-th", at)
+			h.Note("the transaction history: the service has no records beyond the %d-th", at)
 			return h.lacks(at, standing.LastSeq, found)
 		}
 		page = page[:min(int64(len(page)), standing.LastSeq-at)]
@@ -187,11 +180,11 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 			return err
 		}
 		if other {
-			h.note("the transaction history behind its record %d: the service has it in another order", at)
+			h.Note("the transaction history behind its record %d: the service has it in another order", at)
 			break
 		}
 		at += int64(len(page))
-		h.Progress(Progress{Step: "transaction history", Done: h.result.Records, Of: standing.LastSeq})
+		h.Begin(Progress{Step: "transaction history", Done: h.result.Records, Of: standing.LastSeq})
 	}
 	now, _, err := h.Database.TransactionsStanding(ctx)
 	if err == nil && (now.Rereading || now.LastSeq < standing.LastSeq) {
@@ -249,10 +242,20 @@ func (h *Transactions) lacks(after, to int64, found Found) error {
 	return nil
 }
 
+func (h *Transactions) deriveAgain(ctx context.Context) error {
+	step := func(at ledger.Offset) { h.Begin(Progress{Step: "deriving the records again", Done: int64(at)}) }
+	return h.repair(ctx, func() error { return h.Repairer.DeriveAgain(ctx, step) })
+}
+
+func (h *Transactions) repairBalances(ctx context.Context) error {
+	return h.repair(ctx, func() error { return h.Repairer.RepairBalances(ctx, h.begin) })
+}
+
 // readAgain clears the history, and reads it again.
 func (h *Transactions) readAgain(ctx context.Context) error {
-	h.step("reading the transaction history again")
-	if err := retryRepair(ctx, h.Logger, func() error { return h.Repairer.RestartTransactions(ctx) }); err != nil {
+	const step = "reading the transaction history again"
+	h.begin(step)
+	if err := h.repair(ctx, func() error { return h.Repairer.RestartTransactions(ctx) }); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -262,7 +265,7 @@ func (h *Transactions) readAgain(ctx context.Context) error {
 		Watch: ingest.TransactionsWatch{
 			Committed: func(at ledger.TransactionsPosition, _ int) {
 				tries = 0
-				h.Progress(Progress{Step: "reading the transaction history again", Done: at.LastSeq})
+				h.Begin(Progress{Step: step, Done: at.LastSeq})
 			},
 			Retrying: func(err error, _ time.Duration) {
 				if tries++; tries >= mostTries {
@@ -270,22 +273,8 @@ func (h *Transactions) readAgain(ctx context.Context) error {
 				}
 			},
 		}}
-	if err := loop.Run(ctx); err != nil {
-		return err
+	if err := cmp.Or(loop.Run(ctx), context.Cause(ctx)); err != nil {
+		return fmt.Errorf("repair: %w", err)
 	}
-	return context.Cause(ctx)
-}
-
-func (h *Transactions) countRemaining(ctx context.Context, d Difference) error {
-	h.result.Remaining++
-	logRemaining(ctx, h.Logger, d)
 	return nil
-}
-
-func (h *Transactions) step(what string) { h.Progress(Progress{Step: what}) }
-
-func (h *Transactions) note(format string, args ...any) {
-	if note := fmt.Sprintf(format, args...); !slices.Contains(h.result.Notes, note) { // a repair compares twice
-		h.result.Notes = append(h.result.Notes, note)
-	}
 }

@@ -2,35 +2,23 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
 
-// Selection selects the updates to read again.
-type Selection struct {
-	All      bool
-	From, To *ledger.Offset // from exclusive, to inclusive; nil: the history floor, or the watermark
-	Sample   int            // without All, From and To: this many pages from random offsets
-	Seed     uint64         // of the random offsets; 0: a new one each time
-}
-
 // Updates verifies what is stored of a participant's updates. It may run beside the daemon, while the ledger grows: it
 // compares what was stored when it began.
 type Updates struct {
+	*Verification
 	Source    UpdateSource
-	Database  UpdateDatabase
-	Repairer  UpdateRepairer // nil: nothing is written
 	Scope     ledger.Scope
 	Selection Selection
 	// Stretches returns approximately the parts of a range in which there are updates, in order. Random offsets are picked
 	// in these. nil: updates are everywhere.
 	Stretches func(ctx context.Context, r ledger.Range) ([]ledger.Range, error)
-	Found     Found
-	Progress  func(Progress)
-	Logger    *slog.Logger
 
 	result       UpdatesResult
 	end          *ledger.Offset // of the ledger; nil: the server does not report it
@@ -49,29 +37,112 @@ type Updates struct {
 // UpdatesResult is what was compared. Its JSON form is for scripts.
 type UpdatesResult struct {
 	ledger.Bounds
-	ActiveAt  ledger.Offset `json:"active_at,omitempty"` // where the active set was compared
-	Updates   int64         `json:"updates"`             // that were read again
-	Active    int64         `json:"active_contracts"`    // entries of the snapshot that were compared
-	Carried   int64         `json:"carried_entries"`     // entries of the carried snapshot that were compared
-	Lookups   int64         `json:"-"`                   // contracts that were looked up again
-	Repaired  int64         `json:"repairs"`             // windows that were written again
-	Remaining int64         `json:"-"`                   // differences that a repair has left
-	Seed      uint64        `json:"seed,omitempty"`      // of the random offsets that were read; 0: none were
-	Notes     []string      `json:"-"`                   // what was not compared, and why
+	ActiveAt ledger.Offset `json:"active_at,omitempty"` // where the active set was compared
+	Updates  int64         `json:"updates"`             // that were read again
+	Active   int64         `json:"active_contracts"`    // entries of the snapshot that were compared
+	Carried  int64         `json:"carried_entries"`     // entries of the carried snapshot that were compared
+	Lookups  int64         `json:"-"`                   // contracts that were looked up again
+	Repaired int64         `json:"repairs"`             // windows that were written again
+	Seed     uint64        `json:"seed,omitempty"`      // of the random offsets that were read; 0: none were
 	// at least one answer of the source was compared, an empty one included
 	Compared bool `json:"-"`
 	// a range was chosen, and nothing in it was compared
 	Unread bool `json:"-"`
 }
 
-func (u *Updates) note(format string, args ...any) {
-	u.result.Notes = append(u.result.Notes, fmt.Sprintf(format, args...))
+// Run compares, and repairs if there is a Repairer. The result says what was compared, also if an error ended the
+// comparison.
+func (u *Updates) Run(ctx context.Context) (UpdatesResult, error) {
+	u.Source = &inRanges{UpdateSource: u.Source, logger: u.Logger}
+	err := u.run(ctx)
+	if bounds, _, asked := u.Database.Bounds(ctx); asked == nil && bounds.Watermark < u.result.Bounds.Watermark {
+		reset := fmt.Errorf("the database was reset to offset %d while it was verified, and what it lost seemed to be "+
+			"missing: verify again", bounds.Watermark)
+		err = errors.Join(reset, err)
+	}
+	return u.result, err
+}
+
+func (u *Updates) run(ctx context.Context) error {
+	if err := u.ask(ctx); err != nil {
+		return err
+	}
+	u.changes = u.Source.Changes()
+	if err := u.checkFork(ctx, maxOffset, false); err != nil {
+		return err
+	}
+	holes, certain, err := u.coverage(ctx)
+	if err != nil {
+		return err
+	}
+	bounds, started, err := u.Database.Bounds(ctx)
+	if err != nil {
+		return err
+	}
+	if !started {
+		return errUnstarted()
+	}
+	u.result.Bounds = bounds
+	if certain {
+		if err := u.checkFork(ctx, bounds.Watermark, true); err != nil {
+			return err
+		}
+	}
+	for _, hole := range holes {
+		hole = u.stillServed("updates that are not covered,", hole)
+		if err := u.readRange(ctx, "offsets that are not covered", hole, true); err != nil {
+			return err
+		}
+	}
+	if err := u.selected(ctx); err != nil {
+		return err
+	}
+	if u.Selection.All {
+		if err := u.carried(ctx); err != nil {
+			return err
+		}
+	}
+	if err := u.derived(ctx); err != nil {
+		return err
+	}
+	if u.Selection.All {
+		if err := u.lookups(ctx); err != nil {
+			return err
+		}
+	}
+	return u.active(ctx)
+}
+
+// ask asks the participant which offsets it serves. It reads the watermark first: if that is beyond the ledger's end,
+// no daemon has moved it meanwhile.
+func (u *Updates) ask(ctx context.Context) error {
+	claimed, started, err := u.Database.Bounds(ctx)
+	if err != nil {
+		u.Logger.WarnContext(ctx, "the recorded floors and watermark can't be read", "error", err)
+	}
+	served, err := withRetry(ctx, u.Logger, func() (ingest.Served, error) { return ingest.AskServed(ctx, u.Source) })
+	u.end, u.pruned = served.End, served.Pruned
+	if started && u.end != nil && *u.end < claimed.Watermark {
+		u.beyond = u.end
+	}
+	return err
+}
+
+// coverage compares the watermark with the ledger's end, and looks for holes. certain says that the watermark is right
+// now.
+func (u *Updates) coverage(ctx context.Context) (holes []ledger.Range, certain bool, err error) {
+	u.begin("coverage, checkpoint and floors")
+	differences, err := u.compared(ctx, func(found Found) (err error) {
+		holes, err = u.Database.CompareCoverage(ctx, u.beyond, found)
+		return err
+	}, func() error { return u.Repairer.RepairCoverage(ctx, u.beyond) })
+	return holes, differences == 0 || u.Repairer != nil, err
 }
 
 // stillServed returns the part of a range that the participant still serves, and adds a note about the rest.
 func (u *Updates) stillServed(what string, r ledger.Range) ledger.Range {
 	if u.pruned > r.From && r.From < r.To {
-		u.note("%s after offset %d up to %d: the participant has pruned them (`verify --offline` compares them with the "+
+		u.Note("%s after offset %d up to %d: the participant has pruned them (`verify --offline` compares them with the "+
 			"digests of sealed windows)",
 			what, r.From, min(u.pruned, r.To))
 		r.From = u.pruned
@@ -112,25 +183,16 @@ func (u *Updates) repaired(ctx context.Context, compare func(Found) error, repai
 		if d.Relation == "coverage" && d.Kind == Missing {
 			return nil
 		}
-		return u.countRemaining(ctx, d)
+		return u.remains(d)
 	})
 }
 
 func (u *Updates) repair(ctx context.Context, repair func() error) error {
-	if err := retryRepair(ctx, u.Logger, repair); err != nil {
-		return fmt.Errorf("repair: %w", err)
+	err := u.Verification.repair(ctx, repair)
+	if err == nil {
+		u.result.Repaired++
 	}
-	u.result.Repaired++
-	return nil
-}
-
-func (u *Updates) countRemaining(ctx context.Context, d Difference) error {
-	if d.Rendering != nil { // also where it can't be read again, it is no difference
-		return nil
-	}
-	u.result.Remaining++
-	logRemaining(ctx, u.Logger, d)
-	return nil
+	return err
 }
 
 // checkFork refuses a participant with a fork of the stored updates: a comparison would mean nothing, and a repair
@@ -144,7 +206,7 @@ func (u *Updates) checkFork(ctx context.Context, at ledger.Offset, empty bool) e
 	})
 	if unknown != nil && !u.undecided {
 		u.undecided = true
-		u.note("whether the participant has the history that is stored: the last stored update can't be read again: %v",
+		u.Note("whether the participant has the history that is stored: the last stored update can't be read again: %v",
 			unknown)
 	}
 	return err
@@ -168,7 +230,7 @@ func (u *Updates) sameLedger(ctx context.Context) error {
 // they are written also where all of their facts are stored.
 func (u *Updates) readRange(ctx context.Context, step string, r ledger.Range, uncovered bool) error {
 	for at := r.From; at < r.To; {
-		u.Progress(Progress{Step: step, Done: int64(at - r.From), Of: int64(r.To - r.From)})
+		u.Begin(Progress{Step: step, Done: int64(at - r.From), Of: int64(r.To - r.From)})
 		page, err := u.compareWindow(ctx, ledger.Range{From: at, To: r.To}, uncovered)
 		if err != nil {
 			return err
@@ -182,14 +244,10 @@ func (u *Updates) readRange(ctx context.Context, step string, r ledger.Range, un
 // else writes, so what it has written is not compared again.
 func (u *Updates) compareWindow(ctx context.Context, r ledger.Range, uncovered bool) (page ledger.Page, err error) {
 	page, err = withRetry(ctx, u.Logger, func() (ledger.Page, error) { return u.Source.ReadUpdates(ctx, r.From, r.To) })
+	if err == nil {
+		err = u.sameLedger(ctx)
+	}
 	if err != nil {
-		return page, fmt.Errorf("read the updates after offset %d up to %d: %w", r.From, r.To, err)
-	}
-	if page.From != r.From || page.To <= r.From || page.To > r.To {
-		return page, fmt.Errorf("read the updates after offset %d up to %d: the page covers offsets after %d up to %d",
-			r.From, r.To, page.From, page.To)
-	}
-	if err := u.sameLedger(ctx); err != nil {
 		return page, err
 	}
 	u.result.Compared = true

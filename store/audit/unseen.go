@@ -1,9 +1,11 @@
 package audit
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
+
+	"ledgerindexer/ledger"
 )
 
 // tallyBuckets is the number of buckets for the keys of a set.
@@ -111,22 +113,59 @@ func (u *unseen) end(stored func(each func(key string, extra Difference) error) 
 	return nil
 }
 
-// extras finds the stored rows without a counterpart in the source. read reads the source and calls seen with the key
-// of each entry that is stored; stored reads what is stored.
-func extras(
-	read func(seen func(key string)) error, stored func(each func(key string, extra Difference) error) error,
-	found func(key string, extra Difference) error,
-) error {
-	for u := newUnseen(); !u.done(); {
-		if err := read(u.see); err != nil {
-			if !u.first() {
-				err = fmt.Errorf("read again what is not in the source: %w", err)
-			}
-			return err
+// snapshotWalk compares a snapshot page by page with what is stored, and finds what is stored and in no page. After an
+// error it continues where it was.
+type snapshotWalk struct {
+	read func(ctx context.Context, token ledger.Token) (ledger.SnapshotPage, error)
+	// compare compares the entries of a page, before of which there are others, and returns the keys of those that are
+	// stored. again says that it has done so before: only the keys are wanted.
+	compare func(ctx context.Context, before int64, entries []ledger.ContractEntry, again bool) ([]string, error)
+	stored  func(ctx context.Context, each func(key string, extra Difference) error) error
+	extra   func(key string, d Difference) error
+
+	unseen *unseen
+	token  ledger.Token // of the next page
+	before int64        // entries before that page; in the end all
+	ended  bool         // the last page was read
+}
+
+// step compares the next page or, after the last one, looks for what is stored besides, which may take another pass. It
+// reports whether that was all.
+func (w *snapshotWalk) step(ctx context.Context) (done bool, err error) {
+	if w.unseen == nil {
+		w.unseen = newUnseen()
+	}
+	switch {
+	case w.unseen.done():
+		return true, nil
+	case w.ended:
+		stored := func(each func(string, Difference) error) error { return w.stored(ctx, each) }
+		if err := w.unseen.end(stored, w.extra); err != nil || w.unseen.done() {
+			return err == nil, err
 		}
-		if err := u.end(stored, found); err != nil {
+		w.token, w.before, w.ended = ledger.Token{}, 0, false
+		return false, nil
+	}
+	page, err := w.read(ctx, w.token)
+	if err != nil {
+		return false, err
+	}
+	keys, err := w.compare(ctx, w.before, page.Entries, !w.unseen.first())
+	if err != nil {
+		return false, err
+	}
+	for _, key := range keys {
+		w.unseen.see(key)
+	}
+	w.token, w.before, w.ended = page.Next, w.before+int64(len(page.Entries)), page.Last
+	return false, nil
+}
+
+// all walks to the end.
+func (w *snapshotWalk) all(ctx context.Context) error {
+	for {
+		if done, err := w.step(ctx); err != nil || done {
 			return err
 		}
 	}
-	return nil
 }
