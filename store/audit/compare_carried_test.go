@@ -76,44 +76,57 @@ func grown(seed uint64) *sandbox.Ledger {
 func (c *carried) differences(statements ...string) (list []Difference) {
 	c.T.Helper()
 	tx := c.spoil(statements...)
-	seen, told := map[string]bool{}, map[string]bool{}
+	var keys []string
 	before := int64(0)
 	for _, page := range c.pages {
-		require.NoError(c.T, c.store.compareCarried(c.T.Context(), tx, c.at, before, page, func(key string) { seen[key] = true }, storetest.Collect(&list)))
+		more, err := c.store.compareCarried(c.T.Context(), tx, c.at, before, page, storetest.Collect(&list))
+		require.NoError(c.T, err)
 		before += int64(len(page))
+		keys = append(keys, more...)
 	}
-	require.NoError(c.T, c.store.carriedAt(c.T.Context(), tx, c.at, func(key string, extra Difference) error {
-		if !seen[key] {
-			list = append(list, extra)
+	c.besides(keys, &list, func(each func(string, Difference) error) error {
+		return c.store.carriedAt(c.T.Context(), tx, c.at, each)
+	})
+	require.NoError(c.T, tx.Rollback(c.T.Context()))
+	return list
+}
+
+// besides adds what is stored of a snapshot besides keys, which are of some that is stored.
+func (d *testDB) besides(keys []string, list *[]Difference, stored func(each func(string, Difference) error) error) {
+	d.T.Helper()
+	told := map[string]bool{}
+	require.NoError(d.T, stored(func(key string, extra Difference) error {
+		if !slices.Contains(keys, key) {
+			*list = append(*list, extra)
 		}
 		told[key] = true
 		return nil
 	}))
-	for key := range seen {
-		require.True(c.T, told[key], key)
+	for _, key := range keys {
+		require.True(d.T, told[key], key)
 	}
-	require.NoError(c.T, tx.Rollback(c.T.Context()))
-	return list
 }
 
 // repair compares and repairs page by page, and then drops what no entry has.
 func (c *carried) repair() {
 	c.T.Helper()
-	seen := map[string]bool{}
+	var seen []string
 	before := int64(0)
 	for _, page := range c.pages {
 		var list []Difference
-		require.NoError(c.T, c.store.CompareCarried(c.T.Context(), c.at, before, page, func(string) {}, storetest.Collect(&list)))
+		_, err := c.store.CompareCarried(c.T.Context(), c.at, before, page, storetest.Collect(&list))
+		require.NoError(c.T, err)
 		if len(list) > 0 {
 			require.NoError(c.T, c.repairer.RepairCarried(c.T.Context(), c.at, before, page))
 		}
-		require.NoError(c.T, c.store.CompareCarried(c.T.Context(), c.at, before, page, func(key string) { seen[key] = true },
-			func(d Difference) error { return fmt.Errorf("after the repair: %s", d) }))
+		keys, err := c.store.CompareCarried(c.T.Context(), c.at, before, page, func(d Difference) error { return fmt.Errorf("after the repair: %s", d) })
+		require.NoError(c.T, err)
+		seen = append(seen, keys...)
 		before += int64(len(page))
 	}
 	var extra []string
 	require.NoError(c.T, c.store.CarriedAt(c.T.Context(), c.at, func(key string, _ Difference) error {
-		if !seen[key] {
+		if !slices.Contains(seen, key) {
 			extra = append(extra, key)
 		}
 		return nil

@@ -4,28 +4,32 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // twoHistories is what a participant serves and what is stored: words of updates, each "offset:id", maybe with
 // "@seconds" of its record time and "/synchronizer".
 type twoHistories struct {
-	served, stored []ledger.UpdateRef
-	end            ledger.Offset // 0: that of the last update
-	blind          bool
-	pruned         ledger.Offset
-	bounds         ledger.Bounds // Watermark 0: that of the last stored update
-	ahead          []ledger.Range
-	pages          int
-	slow           ledger.Offset // behind it nothing comes within openIdle
-	live           bool          // there is one more update whenever it is asked for some
+	ingest.UpdateSource // what is not asked
+	db                  *store.Store
+	served, stored      []ledger.UpdateRef
+	end                 ledger.Offset // 0: that of the last update
+	blind               bool
+	pruned              ledger.Offset
+	bounds              ledger.Bounds // Watermark 0: that of the last stored update
+	ahead               []ledger.Range
+	pages               int
+	slow                ledger.Offset // behind it nothing comes within openIdle
+	live                bool          // there is one more update whenever it is asked for some
 }
 
 func history(t *testing.T, text string) (list []ledger.UpdateRef) {
@@ -84,9 +88,7 @@ func (h *twoHistories) ReadUpdates(_ context.Context, after, to ledger.Offset) (
 			page.To = page.Updates[1].Offset
 			break
 		}
-		page.Updates = append(page.Updates, ledger.Update{
-			Offset: u.Offset, ID: u.ID, SynchronizerID: &u.SynchronizerID, RecordTime: ledger.Time{Time: u.RecordTime, Valid: true},
-		})
+		page.Updates = append(page.Updates, updateOf(u))
 	}
 	h.pages++
 	return page, nil
@@ -111,46 +113,48 @@ func (h *twoHistories) TailUpdates(ctx context.Context, after ledger.Offset, _ i
 	return page, page.To < h.last(), err
 }
 
-func (h *twoHistories) Bounds(context.Context) (ledger.Bounds, bool, error) {
-	bounds := h.bounds
-	if bounds.Watermark == 0 && len(h.stored) > 0 {
-		bounds.Watermark = h.stored[len(h.stored)-1].Offset
+// database is one that holds what is stored.
+func (h *twoHistories) database(t *testing.T) *store.Store {
+	t.Helper()
+	if h.db != nil {
+		return h.db
 	}
-	return bounds, true, nil
+	d := newDatabase(t)
+	l := d.leadUpdates(d.store())
+	if h.bounds.Watermark == 0 {
+		h.bounds.Watermark = h.stored[len(h.stored)-1].Offset
+	}
+	require.NoError(t, l.Start(t.Context(), "participant::1", storetest.Scope, h.bounds.Floor, true))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, h.page(ledger.Range{From: h.bounds.Floor, To: h.bounds.Watermark})))
+	for _, r := range h.ahead {
+		require.NoError(t, l.WriteAhead(t.Context(), storetest.Scope, h.page(r)))
+	}
+	h.db = l.store.Store
+	return h.db
 }
 
-func (h *twoHistories) StoredAhead(context.Context) ([]ledger.Range, error) { return h.ahead, nil }
-
-func (h *twoHistories) LastUpdate(_ context.Context, upTo ledger.Offset) (at ledger.Offset, id string, err error) {
+// page is what is stored of a range.
+func (h *twoHistories) page(r ledger.Range) []ledger.Page {
+	page := ledger.Page{From: r.From, To: r.To}
 	for _, u := range h.stored {
-		if u.Offset <= upTo {
-			at, id = u.Offset, u.ID
+		if u.Offset > r.From && u.Offset <= r.To {
+			page.Updates = append(page.Updates, updateOf(u))
 		}
 	}
-	return at, id, nil
+	return []ledger.Page{page}
 }
 
-func (h *twoHistories) UpdateRefs(_ context.Context, within ledger.Range, most int) (list []ledger.UpdateRef, err error) {
-	for _, u := range h.stored {
-		if u.Offset > within.From && u.Offset <= within.To && len(list) < most {
-			list = append(list, u)
-		}
+func updateOf(u ledger.UpdateRef) ledger.Update {
+	update := ledger.Update{Offset: u.Offset, Kind: ledger.KindTransaction, ID: u.ID, RecordTime: ledger.Time{Time: u.RecordTime, Valid: true}}
+	if u.SynchronizerID != "" {
+		update.SynchronizerID = &u.SynchronizerID
 	}
-	return list, nil
-}
-
-func (h *twoHistories) UpdateRefsByID(_ context.Context, ids []string, after ledger.Offset) (list []ledger.UpdateRef, err error) {
-	for _, u := range h.stored {
-		if u.Offset > after && slices.Contains(ids, u.ID) {
-			list = append(list, u)
-		}
-	}
-	return list, nil
+	return update
 }
 
 func (h *twoHistories) find(t *testing.T, since ledger.Offset) Divergence {
 	t.Helper()
-	p, err := FindForkPoint(t.Context(), h, h, since, func(Progress) {}, slog.New(slog.DiscardHandler))
+	p, err := FindForkPoint(t.Context(), h, h.database(t), since, func(Progress) {}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	return p
 }
@@ -285,7 +289,7 @@ func TestWhatAResetCanNotCure(t *testing.T) {
 			p := h.find(t, c.since)
 			require.True(t, p.Parted)
 			_, err := p.Target()
-			requireProblem(t, err, c.why)
+			storetest.RequireProblem(t, err, c.why)
 		})
 	}
 	// From the beginning all can be read again.
@@ -337,7 +341,7 @@ func TestUpdatesThatShareAnID(t *testing.T) {
 func TestAForkPointThatCanNotBeFound(t *testing.T) {
 	t.Parallel()
 	h := twoHistories{stored: history(t, "1:a"), served: history(t, "1:a")}
-	_, err := FindForkPoint(t.Context(), failing{&h}, &h, 0, func(Progress) {}, slog.New(slog.DiscardHandler))
+	_, err := FindForkPoint(t.Context(), failing{&h}, h.database(t), 0, func(Progress) {}, slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "read the updates after offset 0: gone")
 }
 

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -116,6 +117,12 @@ func everythingSealed(t *testing.T) *testDB {
 	d.Exec("CREATE PUBLICATION everything FOR ALL TABLES") // which refuses to remove rows of tables without a replica identity
 	d.WriteEverything(d.leadUpdates(d.store()), d.leadTransactions(d.store()))
 	return d
+}
+
+// verificationOf collects what differs.
+func verificationOf(s *Stored, r *Repairer, list *[]Difference) *Verification {
+	return &Verification{Database: s, Repairer: r, Differs: func(d Difference) { *list = append(*list, d) },
+		Progress: func(Progress) {}, Logger: slog.New(slog.DiscardHandler)}
 }
 
 // testHistory writes the transaction history of a database.

@@ -78,7 +78,7 @@ func TestTheActiveSetBelowTheFloor(t *testing.T) {
 	brief.Once(t)
 	i := smallGround(t, true)
 	fail := func(Difference) error { t.Error("compared"); return nil }
-	err := i.store.CompareActive(t.Context(), 99, nil, func(string) {}, fail)
+	_, err := i.store.CompareActive(t.Context(), 99, nil, fail)
 	require.ErrorContains(t, err, "it is known from offset 100 on")
 	err = i.store.ActiveAt(t.Context(), 99, func(_ string, d Difference) error { return fail(d) })
 	require.ErrorContains(t, err, "it is known from offset 100 on")

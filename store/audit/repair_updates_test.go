@@ -1,9 +1,7 @@
 package audit
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"testing"
@@ -305,51 +303,4 @@ func TestRepairBesideALeader(t *testing.T) {
 	require.NoError(t, <-done)
 	require.Empty(t, r.different(page))
 	require.Equal(t, []string{"0 32"}, r.Coverage())
-}
-
-// pageOf is a source of one page.
-type pageOf struct {
-	UpdateSource
-	page ledger.Page
-}
-
-func (p pageOf) ReadUpdates(context.Context, ledger.Offset, ledger.Offset) (ledger.Page, error) {
-	return p.page, nil
-}
-
-func (pageOf) Changes() int64 { return 0 }
-
-// A page that differs is compared twice, before it is locked and then, whether or not it was sealed; one that is equal
-// once.
-func TestARepairedPageIsComparedTwice(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	page := storetest.EveryKind(0)[0]
-	r := newRepaired(t, page)
-	_, err := r.leader.SealUpdates(t.Context(), page)
-	require.NoError(t, err)
-	compared := 0
-	count := func(ledger.Page) { compared++ }
-	r.leader.store.comparing, r.repairer.stored.comparing = count, count
-	var found []Difference
-	u := Updates{Source: pageOf{page: page}, Database: r.leader.store.Stored, Repairer: r.repairer, Scope: storetest.Scope,
-		Found: storetest.Collect(&found), Progress: func(Progress) {}, Logger: slog.New(slog.DiscardHandler)}
-	verify := func() int {
-		compared, found = 0, nil
-		require.NoError(t, u.readRange(t.Context(), "updates", ledger.Range{From: page.From, To: page.To}, false))
-		return compared
-	}
-	require.Equal(t, 1, verify())
-	require.Empty(t, found)
-	r.Exec("UPDATE indexer.created SET payload = '{}'; DELETE FROM indexer.archived")
-	require.Equal(t, 2, verify())
-	require.NotEmpty(t, found)
-	require.EqualValues(t, 1, u.result.Repaired)
-	require.Empty(t, unlikeTexts(r.whole, r.everything()))
-	require.Equal(t, 1, verify())
-	require.Empty(t, found)
-	var damaged []Difference
-	require.NoError(t, r.leader.store.CompareSeals(t.Context(), func(int64, int64) {}, storetest.Collect(&damaged)))
-	require.Empty(t, damaged)
-	require.Len(t, r.Rows("SELECT result FROM indexer.verifications WHERE repaired_at <= verified_at AND result = 'equal'"), 1)
 }

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -8,7 +9,38 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
 )
+
+// walkOver is a walk over pages of up to a hundred keys, before keys that are stored.
+func walkOver(source, stored []string) *snapshotWalk {
+	var pages [][]string
+	for page := range slices.Chunk(source, 100) {
+		pages = append(pages, page)
+	}
+	return &snapshotWalk{
+		read: func(_ context.Context, token ledger.Token) (ledger.SnapshotPage, error) {
+			n := len(token.Value)
+			if len(pages) == 0 {
+				return ledger.SnapshotPage{Last: true}, nil
+			}
+			next := ledger.Token{Value: token.Value + "x"}
+			return ledger.SnapshotPage{Entries: make([]ledger.ContractEntry, len(pages[n])), Next: next, Last: n == len(pages)-1}, nil
+		},
+		compare: func(_ context.Context, before int64, entries []ledger.ContractEntry, _ bool) ([]string, error) {
+			return source[before : before+int64(len(entries))], nil
+		},
+		stored: func(_ context.Context, each func(string, Difference) error) error {
+			for _, key := range stored {
+				if err := each(key, Difference{Row: key}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
 
 func TestExtrasAreFound(t *testing.T) {
 	t.Parallel()
@@ -28,43 +60,76 @@ func TestExtrasAreFound(t *testing.T) {
 		}
 		random.Shuffle(len(stored), func(i, j int) { stored[i], stored[j] = stored[j], stored[i] })
 		var got []string
-		err := extras(
-			func(seen func(string)) error {
-				for _, key := range source {
-					seen(key)
-				}
-				return nil
-			},
-			func(each func(string, Difference) error) error {
-				for _, key := range stored {
-					if err := each(key, Difference{Row: key}); err != nil {
-						return err
-					}
-				}
-				return nil
-			},
-			func(key string, d Difference) error {
-				require.Equal(t, key, d.Row)
-				got = append(got, key)
-				return nil
-			},
-		)
-		require.NoError(t, err)
+		w := walkOver(source, stored)
+		w.extra = func(key string, d Difference) error {
+			require.Equal(t, key, d.Row)
+			got = append(got, key)
+			return nil
+		}
+		require.NoError(t, w.all(t.Context()))
 		slices.Sort(got)
 		slices.Sort(extra)
 		require.Equal(t, extra, got)
 	}
 }
 
-func TestExtrasEndWithAnError(t *testing.T) {
+// A walk continues where it failed, whatever failed: each page is compared once in a pass, and what is besides is told.
+func TestAWalkGoesOnWhereItFailed(t *testing.T) {
+	t.Parallel()
+	var source []string
+	for i := range 450 {
+		source = append(source, fmt.Sprint("contract ", i))
+	}
+	w := walkOver(source, append(slices.Clone(source), "another"))
+	failures, calls := 0, 0
+	fails := func() error { // of five calls the first and the third
+		if calls++; calls%5 == 1 || calls%5 == 3 {
+			failures++
+			return errors.New("failed")
+		}
+		return nil
+	}
+	read, compare, stored := w.read, w.compare, w.stored
+	w.read = func(ctx context.Context, token ledger.Token) (ledger.SnapshotPage, error) {
+		page, err := read(ctx, token)
+		return page, errors.Join(err, fails())
+	}
+	var first, again int
+	w.compare = func(ctx context.Context, before int64, entries []ledger.ContractEntry, twice bool) ([]string, error) {
+		keys, err := compare(ctx, before, entries, twice)
+		if err = errors.Join(err, fails()); err == nil && twice {
+			again++
+		} else if err == nil {
+			first++
+		}
+		return keys, err
+	}
+	w.stored = func(ctx context.Context, each func(string, Difference) error) error {
+		return errors.Join(stored(ctx, each), fails())
+	}
+	var got []string
+	w.extra = func(key string, _ Difference) error {
+		got = append(got, key)
+		return nil
+	}
+	for done := false; !done; {
+		done, _ = w.step(t.Context())
+	}
+	require.Equal(t, []int{5, 5}, []int{first, again})
+	require.Positive(t, failures)
+	require.Contains(t, got, "another")
+	require.EqualValues(t, len(source), w.before)
+}
+
+func TestWalksEndWithAnError(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("failed")
-	nothing := func(func(string)) error { return nil }
-	one := func(each func(string, Difference) error) error { return each("a", Difference{}) }
-	found := func(string, Difference) error { return failed }
-	require.ErrorIs(t, extras(nothing, one, found), failed)
-	require.ErrorIs(t, extras(func(func(string)) error { return failed }, one, found), failed)
-	require.NoError(t, extras(func(seen func(string)) error { seen("a"); return nil }, one, found))
+	w := walkOver(nil, []string{"a"})
+	w.extra = func(string, Difference) error { return failed }
+	require.ErrorIs(t, w.all(t.Context()), failed)
+	w = walkOver(nil, nil)
+	w.read = func(context.Context, ledger.Token) (ledger.SnapshotPage, error) { return ledger.SnapshotPage{}, failed }
+	require.ErrorIs(t, w.all(t.Context()), failed)
 }
 
 // A group holds no more keys than are to be in memory at once.

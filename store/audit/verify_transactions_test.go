@@ -109,15 +109,9 @@ func (h *servedTransactions) all() []ledger.Transaction {
 }
 
 // verify compares, and repairs if that is wanted.
-func (h *servedTransactions) verify(repair bool) (list []Difference, result TransactionsResult, err error) {
+func (h *servedTransactions) verify(repair bool) (list []Difference, is *Transactions, err error) {
 	h.t.Helper()
-	v := Transactions{
-		Source: h.client, Database: New(h.store), Progress: func(Progress) {}, Logger: slog.New(slog.DiscardHandler),
-		Found: func(d Difference) error {
-			list = append(list, d)
-			return nil
-		},
-	}
+	v := Transactions{Source: h.client, Verification: verificationOf(New(h.store), nil, &list)}
 	if repair {
 		r, ok, err := LeadRepair(h.t.Context(), h.store)
 		require.NoError(h.t, err)
@@ -125,8 +119,8 @@ func (h *servedTransactions) verify(repair bool) (list []Difference, result Tran
 		defer r.Close()
 		v.Repairer = r
 	}
-	result, err = v.Run(h.t.Context())
-	return list, result, err
+	_, err = v.Run(h.t.Context())
+	return list, &v, err
 }
 
 func (h *servedTransactions) exec(sql string) {
@@ -151,10 +145,10 @@ func TestTheHistoryIsVerifiedAndReadAgain(t *testing.T) {
 	h := newServedTransactions(t, 150, sandbox.ScanOptions{})
 	h.follow(0, len(h.pages()))
 	want := h.ids()
-	list, result, err := h.verify(false)
+	list, is, err := h.verify(false)
 	require.NoError(t, err)
 	require.Empty(t, list)
-	require.EqualValues(t, len(want), result.Records)
+	require.EqualValues(t, len(want), is.result.Records)
 	for _, damage := range []struct{ sql, relation string }{
 		{"UPDATE indexer.transactions SET round = round + 1 WHERE seq = 2", "transactions"},
 		{"UPDATE indexer.transactions SET event_id = 'x' WHERE seq = 20", "transactions"},
@@ -163,11 +157,11 @@ func TestTheHistoryIsVerifiedAndReadAgain(t *testing.T) {
 		{"UPDATE indexer.balance_rounds SET newest = newest + 1", "balance_rounds"},
 	} {
 		h.exec(damage.sql)
-		list, result, err = h.verify(true)
+		list, is, err = h.verify(true)
 		require.NoError(t, err, damage.sql)
 		require.True(t, slices.ContainsFunc(list, func(d Difference) bool { return d.Relation == damage.relation }), "%s: %v", damage.sql, list)
-		require.EqualValues(t, 1, result.Repaired, damage.sql)
-		require.Zero(t, result.Remaining, damage.sql)
+		require.EqualValues(t, 1, is.result.Repaired, damage.sql)
+		require.Zero(t, is.Left, damage.sql)
 		require.Equal(t, want, h.ids(), damage.sql)
 	}
 }
@@ -181,13 +175,13 @@ func TestAnotherOrderIsVerified(t *testing.T) {
 	want := h.scan.EventIDs()
 	slices.Reverse(records)
 	h.append(records)
-	list, result, err := h.verify(false)
+	list, is, err := h.verify(false)
 	require.NoError(t, err)
 	require.NotEmpty(t, list)
-	require.Contains(t, strings.Join(result.Notes, " "), "in another order")
-	_, result, err = h.verify(true)
+	require.Contains(t, strings.Join(is.Notes, " "), "in another order")
+	_, is, err = h.verify(true)
 	require.NoError(t, err)
-	require.Zero(t, result.Remaining)
+	require.Zero(t, is.Left)
 	require.Equal(t, want, h.ids())
 }
 
