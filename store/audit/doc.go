@@ -1,10 +1,14 @@
 // Package audit proves what a database holds: it reads a ledger again, compares it with what is stored, repairs what
 // differs, and seals with digests what was compared.
 //
-//   - verify_*.go choose what is read again of a source, and seals*.go do so in the background, at a limited rate.
-//   - compare_*.go say what differs, in one read-only snapshot each.
-//   - repair_*.go put it right, in a role of its own, while the writers that it concerns wait.
-//   - seal_*.go keep digests of what was compared, and compare what is stored with them, without any source.
+//   - verify*.go choose what is read again of a source, and seals*.go do so in the background, at a limited rate;
+//     walk.go is how both walk over a snapshot.
+//   - page.go, carried.go, active.go, records.go, derived.go, coverage.go, lookups.go and packages.go say of what they
+//     are named after how it differs, in one read-only snapshot each, and put that right, in a role of its own
+//     (repair.go), while the writers that it concerns wait. table_*.go compare the rows of one table with those that
+//     writing would make, follows.go with those that follow from other tables; held.go compares what is held with itself.
+//   - seal*.go keep digests of what was compared, and compare what is stored with them, without any source.
+//   - divergence.go finds where a restored participant and the database part.
 //   - redact*.go erase, and note that it must not come back.
 //
 // It stands on package store and its rooms, and none of them uses it. Sources are interfaces: it knows no HTTP.

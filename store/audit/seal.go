@@ -41,26 +41,22 @@ const sealTries = 5
 // After any error the outcome is unknown: ask NextWindow again.
 func (s *Sealer) SealUpdates(ctx context.Context, page ledger.Page) (Comparison, error) {
 	return s.seal(ctx, tables.StreamUpdates, int64(page.From), int64(page.To), func(ctx context.Context, tx pgx.Tx,
-		found func(Difference) error) error {
+		found Found) error {
 		return s.stored.compare(ctx, tx, page, found)
 	})
 }
 
 // SealRecords is like SealUpdates, for records of the transaction history: those that its service shows after a seq, in
 // its order. The error is store.ErrPositionMoved where not as many are stored any more.
-func (s *Sealer) SealRecords(ctx context.Context, after int64,
-	records []ledger.Transaction) (Comparison, error) {
-	to := after + int64(len(records))
-	return s.seal(ctx, tables.StreamTransactions, after, to, func(ctx context.Context, tx pgx.Tx,
-		found func(Difference) error) error {
-		return s.stored.compareRecords(ctx, tx, after, records, found)
-	})
+func (s *Sealer) SealRecords(ctx context.Context, after int64, records []ledger.Transaction) (Comparison, error) {
+	return s.seal(ctx, tables.StreamTransactions, after, after+int64(len(records)),
+		func(ctx context.Context, tx pgx.Tx, found Found) error {
+			return s.stored.compareRecords(ctx, tx, after, records, found)
+		})
 }
 
-func (s *Sealer) seal(
-	ctx context.Context, stream string, from, to int64, compare func(ctx context.Context, tx pgx.Tx,
-		found func(Difference) error) error,
-) (c Comparison, err error) {
+func (s *Sealer) seal(ctx context.Context, stream string, from, to int64,
+	compare func(ctx context.Context, tx pgx.Tx, found Found) error) (c Comparison, err error) {
 	err = s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		c = Comparison{}
 		if err := s.stored.refuseGone(ctx, tx, stream, from, to); err != nil {
@@ -127,79 +123,81 @@ func (s *Stored) lastRepair(ctx context.Context, tx pgx.Tx) (string, error) {
 	return mark, nil
 }
 
+// errRepaired is the error of sealing a snapshot that something was repaired of since its rows were digested.
+var errRepaired = errors.New("something was repaired while its rows were read: try again")
+
+// refuseRepaired refuses a digest of a snapshot when something was repaired since. Nothing else writes its rows.
+func (s *Stored) refuseRepaired(ctx context.Context, tx pgx.Tx, digest RowsDigest) error {
+	repairs, err := s.lastRepair(ctx, tx)
+	if err == nil && repairs != digest.Repairs {
+		err = errRepaired
+	}
+	return err
+}
+
 // SealSnapshot seals the rows that the snapshot at an offset brought, after they were compared. digest is what
 // SnapshotRows said before that: where something was repaired since, nothing is sealed and ok is false.
-// Nothing else writes these rows.
 func (s *Sealer) SealSnapshot(ctx context.Context, at ledger.Offset, digest RowsDigest,
 	c Comparison) (ok bool, err error) {
 	err = s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		repairs, err := s.stored.lastRepair(ctx, tx)
-		if err != nil {
+		if err := s.stored.refuseRepaired(ctx, tx, digest); err != nil {
 			return err
-		}
-		if ok = repairs == digest.Repairs; !ok {
-			return nil
 		}
 		return s.sealRows(ctx, tx, tables.StreamSnapshot, 0, int64(at), c.Result(), c.Differences, digest.Rows)
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errRepaired) {
 		return false, fmt.Errorf("seal the snapshot at offset %d: %w", at, err)
 	}
-	return ok, nil
+	return err == nil, nil
 }
 
-// SealUnseen seals a window that can't be compared, so that it is noticed when it changes. why is
-// SealNotShown, or SealPruned of snapshots. What was found to be different before stays
-// so. Errors are those of SealUpdates and SealRecords.
+// SealUnseen seals a window that can't be compared, so that it is noticed when it changes. why is SealNotShown, or
+// SealPruned of snapshots. What was found to be different before stays so. Errors are those of SealUpdates and
+// SealRecords.
 func (s *Sealer) SealUnseen(ctx context.Context, stream string, from, to int64, why SealResult) error {
-	err := s.sealDigest(ctx, stream, from, to, func(ctx context.Context, tx pgx.Tx, rows []byte) error {
-		if err := s.stored.refuseGone(ctx, tx, stream, from, to); err != nil {
-			return err
-		}
-		result, differences := why, int64(0)
-		before, err := s.stored.db.Queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream,
-			FromExclusive: from, ToInclusive: to})
-		if err != nil {
-			return fmt.Errorf("read what was sealed: %w", err)
-		}
-		if len(before) == 1 && before[0].Result == string(SealDifferent) {
-			result, differences = SealDifferent, before[0].Differences
-		}
-		return s.sealRows(ctx, tx, stream, from, to, result, differences, rows)
-	})
-	if err != nil {
+	if err := s.sealUnseen(ctx, stream, from, to, why); err != nil {
 		return fmt.Errorf("seal %s after %s %d up to %d, which can't be compared: %w", stream, unitOf(stream), from, to, err)
 	}
 	return nil
 }
 
-// sealDigest calls seal, in a transaction, with the digest of a window's rows. That of the snapshot is made before the
-// transaction, which repairs would wait for too long, and which would exceed its time.
-func (s *Sealer) sealDigest(ctx context.Context, stream string, from, to int64, seal func(ctx context.Context,
-	tx pgx.Tx, rows []byte) error) (err error) {
-	var snapshot RowsDigest
+func (s *Sealer) sealUnseen(ctx context.Context, stream string, from, to int64, why SealResult) (err error) {
+	// That of a snapshot is made before the transaction, which repairs would wait for too long.
+	var digest RowsDigest
 	if stream == tables.StreamSnapshot {
-		if snapshot, err = s.stored.SnapshotRows(ctx, ledger.Offset(to)); err != nil {
+		if digest, err = s.stored.SnapshotRows(ctx, ledger.Offset(to)); err != nil {
 			return err
 		}
 	}
-	return s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if stream != tables.StreamSnapshot {
-			rows, err := s.stored.rowsDigest(ctx, tx, stream, from, to)
-			if err != nil {
-				return err
-			}
-			return seal(ctx, tx, rows)
-		}
-		repairs, err := s.stored.lastRepair(ctx, tx)
-		if err == nil && repairs != snapshot.Repairs {
-			err = errors.New("something was repaired while its rows were read: try again")
+	return s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+		if stream == tables.StreamSnapshot {
+			err = s.stored.refuseRepaired(ctx, tx, digest)
+		} else if err = s.stored.refuseGone(ctx, tx, stream, from, to); err == nil {
+			digest.Rows, err = s.stored.rowsDigest(ctx, tx, stream, from, to)
 		}
 		if err != nil {
 			return err
 		}
-		return seal(ctx, tx, snapshot.Rows)
+		result, differences := why, int64(0)
+		before, err := s.within(ctx, tx, stream, from, to)
+		if err != nil {
+			return err
+		}
+		if len(before) == 1 && before[0].Result == string(SealDifferent) {
+			result, differences = SealDifferent, before[0].Differences
+		}
+		return s.sealRows(ctx, tx, stream, from, to, result, differences, digest.Rows)
 	})
+}
+
+// within returns the windows that lie in a range as a whole.
+func (w *writer) within(ctx context.Context, tx pgx.Tx, stream string, from, to int64) ([]dbsqlc.Verifications, error) {
+	list, err := w.stored.db.Queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream,
+		FromExclusive: from, ToInclusive: to})
+	if err != nil {
+		return nil, fmt.Errorf("read what was sealed: %w", err)
+	}
+	return list, nil
 }
 
 // sealing runs fn at this leader's epoch, and in one snapshot of the database: what is digested is what was compared.
@@ -213,8 +211,7 @@ func (w *writer) sealing(ctx context.Context, fn func(context.Context, pgx.Tx) e
 }
 
 // sealCompared seals what was compared in this transaction.
-func (w *writer) sealCompared(ctx context.Context, tx pgx.Tx, stream string, from, to int64,
-	c Comparison) error {
+func (w *writer) sealCompared(ctx context.Context, tx pgx.Tx, stream string, from, to int64, c Comparison) error {
 	rows, err := w.stored.rowsDigest(ctx, tx, stream, from, to)
 	if err != nil {
 		return err
@@ -229,15 +226,10 @@ func (w *writer) sealRows(ctx context.Context, tx pgx.Tx, stream string, from, t
 	if err != nil {
 		return fmt.Errorf("ask for the time: %w", err)
 	}
-	window := dbsqlc.Verifications{
-		Stream: stream, FromExclusive: from, ToInclusive: to, VerifiedAt: now, Result: string(result),
-		Differences: differences,
-	}
-	err = q.VerificationSet(ctx, tx, dbsqlc.VerificationSetParams{
-		Stream: window.Stream, FromExclusive: window.FromExclusive, ToInclusive: window.ToInclusive,
-		VerifiedAt: window.VerifiedAt,
-		Result:     window.Result, Differences: window.Differences, Digest: sealOf(&window, rows),
-	})
+	window := dbsqlc.Verifications{Stream: stream, FromExclusive: from, ToInclusive: to, VerifiedAt: now,
+		Result: string(result), Differences: differences}
+	err = q.VerificationSet(ctx, tx, dbsqlc.VerificationSetParams{Stream: stream, FromExclusive: from, ToInclusive: to,
+		VerifiedAt: now, Result: string(result), Differences: differences, Digest: sealOf(&window, rows)})
 	if err != nil {
 		return fmt.Errorf("store the window: %w", err)
 	}
@@ -263,10 +255,9 @@ func (w *writer) reseal(ctx context.Context, tx pgx.Tx, stream string, from, to 
 	if err := w.repaired(ctx, tx, stream, from, to, writing.Repaired); err != nil {
 		return err
 	}
-	whole, err := w.stored.db.Queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream,
-		FromExclusive: from, ToInclusive: to})
+	whole, err := w.within(ctx, tx, stream, from, to)
 	if err != nil {
-		return fmt.Errorf("read what was sealed: %w", err)
+		return err
 	}
 	for _, window := range whole {
 		if err := w.sealCompared(ctx, tx, stream, window.FromExclusive, window.ToInclusive, Comparison{}); err != nil {

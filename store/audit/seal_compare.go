@@ -15,8 +15,7 @@ import (
 // CompareSeals compares everything that was sealed with its digest, without any source, and reports each window that
 // holds something else now, that differed from its source when it was compared, or that is missing between others and
 // did not go with a redaction. step is called with how many windows were compared.
-func (s *Stored) CompareSeals(ctx context.Context, step func(done, of int64),
-	found func(Difference) error) error {
+func (s *Stored) CompareSeals(ctx context.Context, step func(done, of int64), found Found) error {
 	summary, err := s.db.Queries.VerificationSummary(ctx, s.db.Pool)
 	if err != nil {
 		return fmt.Errorf("count what was sealed: %w", err)
@@ -46,7 +45,7 @@ func (s *Stored) CompareSeals(ctx context.Context, step func(done, of int64),
 // compareSeal compares the first window that begins at a place or after it, and says where it ends; more is false where
 // there is none.
 func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at int64,
-	found func(Difference) error) (end int64, more bool, err error) {
+	found Found) (end int64, more bool, err error) {
 	list, err := s.db.Queries.VerificationFrom(ctx, tx, dbsqlc.VerificationFromParams{Stream: stream, FromExclusive: at})
 	if err != nil || len(list) == 0 {
 		return at, false, err

@@ -15,17 +15,12 @@ import (
 // is. A window that has to be compared again comes first: one that begins at again or after it and differed, or one
 // that was repaired in part since. size is how many updates or records make a window full. known is where a window
 // begins before which no hole is looked for; where none begins there, all are looked at.
-func (s *Stored) NextWindow(ctx context.Context, stream string, size, again,
-	known int64) (next *Window, err error) {
+func (s *Stored) NextWindow(ctx context.Context, stream string, size, again, known int64) (next *Window, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		if next, err = s.windowAgain(ctx, tx, stream, again); err != nil || next != nil {
 			return err
 		}
-		if stream == tables.StreamTransactions {
-			next, err = s.unsealedRecords(ctx, tx, size, known)
-		} else {
-			next, err = s.unsealedUpdates(ctx, tx, size, known)
-		}
+		next, err = s.unsealedWindow(ctx, tx, stream, size, known)
 		return err
 	})
 	if err != nil {
@@ -97,8 +92,7 @@ func (s *Stored) shown(ctx context.Context, tx pgx.Tx, stream string) (from, to 
 }
 
 // unsealed returns the first range up to a place that no window claims; nil: there is none.
-func (s *Stored) unsealed(ctx context.Context, tx pgx.Tx, stream string, floor, known,
-	upTo int64) (*Window, error) {
+func (s *Stored) unsealed(ctx context.Context, tx pgx.Tx, stream string, floor, known, upTo int64) (*Window, error) {
 	row, err := s.db.Queries.VerificationUnsealed(ctx, tx, dbsqlc.VerificationUnsealedParams{Stream: stream, Floor: floor,
 		Known: known})
 	if err != nil || row.FromExclusive >= upTo {
@@ -107,37 +101,27 @@ func (s *Stored) unsealed(ctx context.Context, tx pgx.Tx, stream string, floor, 
 	return &Window{From: row.FromExclusive, To: min(upTo, row.NextWindow), Full: row.NextWindow <= upTo}, nil
 }
 
-func (s *Stored) unsealedUpdates(ctx context.Context, tx pgx.Tx, size, known int64) (*Window, error) {
-	extent, err := bounds.Read(ctx, s.db, tx)
-	if err != nil || !extent.Started {
+// unsealedWindow returns the first window, of up to so many updates or records, that no window claims; nil: there is
+// none.
+func (s *Stored) unsealedWindow(ctx context.Context, tx pgx.Tx, stream string, size, known int64) (*Window, error) {
+	floor, upTo, err := s.shown(ctx, tx, stream)
+	if err != nil {
 		return nil, err
 	}
-	w, err := s.unsealed(ctx, tx, tables.StreamUpdates, int64(extent.HistoryFloor), known, int64(extent.Watermark))
+	w, err := s.unsealed(ctx, tx, stream, floor, known, upTo)
 	if err != nil || w == nil {
 		return nil, err
+	}
+	if stream == tables.StreamTransactions {
+		if w.To-w.From >= size {
+			w.To, w.Full = w.From+size, true
+		}
+		return w, nil
 	}
 	end, err := s.db.Queries.VerificationUpdatesEnd(ctx, tx, dbsqlc.VerificationUpdatesEndParams{FromExclusive: w.From,
 		ToInclusive: w.To, Skip: size - 1})
-	if err != nil {
-		return nil, err
-	}
-	if len(end) > 0 {
+	if err == nil && len(end) > 0 {
 		w.To, w.Full = end[0], true
 	}
-	return w, nil
-}
-
-func (s *Stored) unsealedRecords(ctx context.Context, tx pgx.Tx, size, known int64) (*Window, error) {
-	position, err := bounds.TransactionsPosition(ctx, s.db, tx)
-	if err != nil {
-		return nil, err
-	}
-	w, err := s.unsealed(ctx, tx, tables.StreamTransactions, 0, known, position.LastSeq)
-	if err != nil || w == nil {
-		return nil, err
-	}
-	if w.To-w.From >= size {
-		w.To, w.Full = w.From+size, true
-	}
-	return w, nil
+	return w, err
 }

@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,14 +18,13 @@ type tableComparison struct {
 	key   []int // which of the columns identify rows
 	pair  []int // which of these put rows in pairs
 	names *dictionaries
-	found func(Difference) error
+	found Found
 
 	// Lists of parties are compared as sets, and of a creation's stored witnesses those that are stakeholders.
 	stakeholders bool
 }
 
-func newTableComparison(table recordedTable, names *dictionaries,
-	found func(Difference) error) *tableComparison {
+func newTableComparison(table recordedTable, names *dictionaries, found Found) *tableComparison {
 	c := &tableComparison{table: table, names: names, found: found}
 	for _, name := range table.Key {
 		c.key = append(c.key, columnNamed(table.columns, name))
@@ -207,4 +208,37 @@ func (c *tableComparison) rendering(kind Disagreement, wanted, stored []*string)
 		}
 	}
 	return d
+}
+
+// alike reports whether two values of a column, as text, say the same: JSON and numbers as ledger.AlikeJSON says.
+func alike(c column, a, b *string) bool {
+	switch {
+	case a == nil && b == nil:
+		return true
+	case c.name == "extra":
+		return ledger.AlikeExtra(jsonOf(a), jsonOf(b))
+	case a == nil || b == nil:
+		return false
+	case *a == *b:
+		return true
+	case c.name == exactColumn:
+		return alikeExact(*a, *b)
+	case c.typeName == "jsonb" || c.typeName == "numeric":
+		return ledger.AlikeJSON(jsonOf(a), jsonOf(b))
+	}
+	return false
+}
+
+// alikeExact reports whether two rows' exact values say the same, each of which is the JSON of a field.
+func alikeExact(a, b string) bool {
+	var left, right map[string]string
+	return json.Unmarshal([]byte(a), &left) == nil && json.Unmarshal([]byte(b), &right) == nil &&
+		maps.EqualFunc(left, right, func(x, y string) bool { return ledger.AlikeJSON(ledger.JSON(x), ledger.JSON(y)) })
+}
+
+func jsonOf(text *string) ledger.JSON {
+	if text == nil {
+		return nil
+	}
+	return ledger.JSON(*text)
 }

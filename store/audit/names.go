@@ -106,7 +106,7 @@ const storedView = "SELECT EXISTS (SELECT FROM shown_interfaces($1, $2) i WHERE 
 // is not known is a difference only if such views are stored: else the participant renders them since. Templates that
 // are missing differ in the rows that refer to them.
 func (d *dictionaries) check(ctx context.Context, tx pgx.Tx, wanted *names.References, from, to ledger.Offset,
-	found func(Difference) error) error {
+	found Found) error {
 	for _, view := range wanted.Views {
 		ref, known := d.Templates[wanted.Templates.Keys[view.Template]]
 		if !known {
@@ -148,8 +148,7 @@ func (d *dictionaries) name(column string, value *string) *string {
 
 // reportRows reports how the stored row of a table differs from the wanted one; the one that is nil is not there. of
 // names the row.
-func (d *dictionaries) reportRows(of Difference, columns []string, wanted, stored []*string,
-	found func(Difference) error) error {
+func (d *dictionaries) reportRows(of Difference, columns []string, wanted, stored []*string, found Found) error {
 	switch {
 	case stored == nil:
 		of.Kind = Missing

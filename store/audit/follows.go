@@ -10,8 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/tables"
+	"ledgerindexer/store/internal/writing"
 )
 
 // following compares tables that follow from others with what they follow from, and repairs them. PostgreSQL computes
@@ -33,7 +35,7 @@ func (s *Stored) newFollowing(ctx context.Context, tx pgx.Tx, family tables.Fami
 func what(group []tables.Table) string { return strings.Join(tables.Names(group), ", ") }
 
 // compare compares tables that follow from the same. Rows are in pairs by what they are named by.
-func (f *following) compare(ctx context.Context, group []tables.Table, found func(Difference) error) error {
+func (f *following) compare(ctx context.Context, group []tables.Table, found Found) error {
 	differing := make([]string, len(group))
 	for i := range group {
 		differing[i] = f.differingSQL(i, &group[i])
@@ -113,7 +115,7 @@ func (c column) shown(row string) string {
 }
 
 // report reports how two rows differ; the one that is nil is not there.
-func (f *following) report(table *tables.Table, wanted, stored []*string, found func(Difference) error) error {
+func (f *following) report(table *tables.Table, wanted, stored []*string, found Found) error {
 	d, row := Difference{Relation: table.Name, Derived: true}, stored
 	if stored == nil {
 		row = wanted
@@ -180,4 +182,47 @@ func (f *following) repair(ctx context.Context, group []tables.Table) error {
 		}
 	}
 	return nil
+}
+
+// CompareBalances compares what follows from the records of the history with them: who took part in which transfer, the
+// running totals of the balance changes, and the rounds for which balances are known.
+//
+// step is called with what is compared next, found for each difference; if found returns an error, the comparison stops
+// with it.
+func (s *Stored) CompareBalances(ctx context.Context, step func(what string), found Found) error {
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		f, err := s.newFollowing(ctx, tx, tables.Totals, nil, new(dictionaries))
+		if err != nil {
+			return err
+		}
+		for _, group := range tables.BySource(tables.Totals) {
+			step("what follows from the transaction history: " + what(group))
+			if err := f.compare(ctx, group, found); err != nil {
+				return fmt.Errorf("compare %s with what follows from the history: %w", what(group), err)
+			}
+		}
+		return nil
+	})
+}
+
+// RepairBalances makes what follows from the records follow from them: rows that differ are removed, and those that are
+// missing then are written.
+func (r *Repairer) RepairBalances(ctx context.Context, step func(what string)) error {
+	return r.repair(ctx, onlyTransactions, func(ctx context.Context, tx pgx.Tx) error {
+		f, err := r.stored.newFollowing(ctx, tx, tables.Totals, nil, new(dictionaries))
+		if err != nil {
+			return err
+		}
+		for _, group := range tables.BySource(tables.Totals) {
+			step("writing again what follows from the transaction history: " + what(group))
+			if err := f.repair(ctx, group); err != nil {
+				return fmt.Errorf("write again what of %s follows from the history: %w", what(group), err)
+			}
+		}
+		at, err := bounds.TransactionsPosition(ctx, r.stored.db, tx)
+		if err != nil {
+			return err
+		}
+		return writing.NoteRewrite(ctx, tx, tables.StreamTransactions, 0, at.LastSeq, writing.Repaired)
+	})
 }

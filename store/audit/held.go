@@ -17,7 +17,7 @@ import (
 //
 // Everything else is compared by these rows, and would be repaired by them. Which of two that contradict one another is
 // wrong, nothing says but a backup.
-func (s *Stored) CompareHeld(ctx context.Context, found func(Difference) error) error {
+func (s *Stored) CompareHeld(ctx context.Context, found Found) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		list, err := s.db.Queries.HeldContradictions(ctx, tx)
 		if err != nil {
@@ -33,7 +33,7 @@ func (s *Stored) CompareHeld(ctx context.Context, found func(Difference) error) 
 }
 
 // compareScopes compares each scope that something was read in with its hash.
-func (s *Stored) compareScopes(ctx context.Context, tx pgx.Tx, found func(Difference) error) error {
+func (s *Stored) compareScopes(ctx context.Context, tx pgx.Tx, found Found) error {
 	scopes, err := s.db.Queries.ScopesCovered(ctx, tx, tables.StreamUpdates)
 	if err != nil {
 		return fmt.Errorf("read the scopes: %w", err)

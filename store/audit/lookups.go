@@ -2,7 +2,9 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,7 +14,56 @@ import (
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/redacted"
 	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/writing"
 )
+
+// lookupsAtOnce is how many contracts are read from the database at once.
+const lookupsAtOnce = 500
+
+// lookups looks up the looked-up contracts again. It skips those that the participant does not return any more because
+// they were pruned since.
+func (u *Updates) lookups(ctx context.Context) error {
+	u.result.Lookups = 0 // derived may have called lookups before, to repair names
+	after := ""
+	for {
+		ids, err := u.Database.AnsweredLookups(ctx, after, lookupsAtOnce)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		for _, id := range ids {
+			u.Begin(Progress{Step: "looked-up contracts", Done: u.result.Lookups})
+			if err := u.lookup(ctx, id); err != nil {
+				return fmt.Errorf("look up contract %s: %w", id, err)
+			}
+		}
+		after = ids[len(ids)-1]
+	}
+}
+
+func (u *Updates) lookup(ctx context.Context, id string) error {
+	var contract ledger.Contract
+	err := Retry(ctx, u.Logger, func() (err error) {
+		contract, _, err = u.Source.ContractByID(ctx, id, u.Scope.Parties)
+		return err
+	})
+	if errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrNotOffered) {
+		return nil
+	}
+	if err == nil {
+		err = u.sameLedger(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	u.result.Lookups++
+	_, err = u.compared(ctx, func(found Found) error { return u.Database.CompareLookup(ctx, contract, found) },
+		func() error {
+			return u.Repairer.RepairLookup(ctx, ledger.Lookup{ContractID: id, At: time.Now(), Status: ledger.LookupFound,
+				Contract: &contract})
+		})
+	return err
+}
 
 // AnsweredLookups returns contracts after one, in the order of their ids, whose look-up was answered with found or
 // not_found: asking again should bring the same.
@@ -47,13 +98,11 @@ CROSS JOIN LATERAL (VALUES
 WHERE l.contract_id = $1 AND v.wanted IS DISTINCT FROM v.stored`
 
 // CompareLookup compares what is stored of a looked-up contract with what the participant returns.
-func (s *Stored) CompareLookup(ctx context.Context, contract ledger.Contract,
-	found func(Difference) error) error {
+func (s *Stored) CompareLookup(ctx context.Context, contract ledger.Contract, found Found) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareLookup(ctx, tx, contract, found) })
 }
 
-func (s *Stored) compareLookup(ctx context.Context, tx pgx.Tx, contract ledger.Contract,
-	found func(Difference) error) error {
+func (s *Stored) compareLookup(ctx context.Context, tx pgx.Tx, contract ledger.Contract, found Found) error {
 	erased, err := redacted.Read(ctx, s.db.Queries, tx)
 	if err != nil {
 		return err
@@ -82,4 +131,23 @@ func (s *Stored) compareLookup(ctx context.Context, tx pgx.Tx, contract ledger.C
 		return fmt.Errorf("compare the look-up of contract %s: %w", contract.ContractID, err)
 	}
 	return nil
+}
+
+// RepairLookup stores what the participant returns for a looked-up contract in place of what is stored.
+func (r *Repairer) RepairLookup(ctx context.Context, lookup ledger.Lookup) error {
+	outcome := r.term.Redacted.Lookup(rows.Storable(lookup))
+	wanted := names.NewReferences()
+	if c := outcome.Contract; c != nil {
+		wanted.Template(c.TemplateID, c.PackageName, nil)
+	}
+	if err := r.term.Resolve(ctx, wanted); err != nil {
+		return err
+	}
+	return r.repair(ctx, []session.Role{session.RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
+		if err := r.stored.db.Queries.LookupAskAgain(ctx, tx, lookup.ContractID); err != nil {
+			return fmt.Errorf("forget the look-up of contract %s: %w", lookup.ContractID, err)
+		}
+		_, err := writing.SaveLookup(ctx, tx, wanted, &outcome)
+		return err
+	})
 }

@@ -3,17 +3,20 @@ package audit
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/writing"
 )
 
 // ComparePackage compares what is stored of the types of a package with what its content says, and calls found for each
 // table that differs. Everything is read in one read-only snapshot. A package that lacked another one which is stored
 // now is not compared: the daemon has yet to write again what it says.
-func (s *Stored) ComparePackage(ctx context.Context, p *ledger.Package, found func(Difference) error) error {
+func (s *Stored) ComparePackage(ctx context.Context, p *ledger.Package, found Found) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		unfinished, err := s.db.Queries.PackageIsCompletable(ctx, tx, p.ID)
 		if err != nil || unfinished {
@@ -46,7 +49,7 @@ func (s *Stored) ComparePackage(ctx context.Context, p *ledger.Package, found fu
 }
 
 // compareUnordered reports a table whose rows of a package are not those that are wanted.
-func compareUnordered[T any](relation, id string, wanted, stored []T, found func(Difference) error) error {
+func compareUnordered[T any](relation, id string, wanted, stored []T, found Found) error {
 	count := map[string]int{}
 	for _, r := range wanted {
 		count[fmt.Sprintf("%#v", r)]++
@@ -71,6 +74,24 @@ func compareUnordered[T any](relation, id string, wanted, stored []T, found func
 }
 
 // DifferentPackage calls found: the content of a package does not have the hash that is its id.
-func (s *Stored) DifferentPackage(id, wanted, stored string, found func(Difference) error) error {
+func (s *Stored) DifferentPackage(id, wanted, stored string, found Found) error {
 	return found(alteredColumn("package_contents", "package_id "+id, "content", &stored, &wanted))
+}
+
+// RepairPackages writes again what packages say of types, and forgets packages, which the daemon then asks for again.
+func (r *Repairer) RepairPackages(ctx context.Context, again []*ledger.Package, forget []string) error {
+	return r.repair(ctx, []session.Role{session.RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
+		for _, p := range again {
+			if err := writing.SavePackage(ctx, tx, r.stored.db.Queries, p); err != nil {
+				return fmt.Errorf("package %s: %w", p.ID, err)
+			}
+		}
+		for _, id := range slices.Sorted(slices.Values(forget)) {
+			if err := r.stored.db.Queries.PackageDrop(ctx, tx,
+				dbsqlc.PackageDropParams{PackageID: id, WithContent: true}); err != nil {
+				return fmt.Errorf("package %s: %w", id, err)
+			}
+		}
+		return nil
+	})
 }

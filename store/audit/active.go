@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -294,29 +293,19 @@ func (c *entryComparison) compareActive(ctx context.Context, wanted []rows.Activ
 }
 
 func (c *entryComparison) compareStored(w *rows.ActiveContract, stored dbsqlc.ActiveAsOfRow) error {
-	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	for _, column := range []struct {
-		name           string
-		wanted, stored int64
-	}{
-		{"activated_offset", w.ActivatedOffset, stored.ActivatedOffset},
-		{"activated_node_id", int64(w.ActivatedNodeID), int64(stored.ActivatedNodeID)},
-		{"template_ref", int64(*w.TemplateRef), int64(stored.TemplateRef)},
-		{"reassignment_counter", w.ReassignmentCounter, stored.ReassignmentCounter},
-	} {
-		if column.wanted == column.stored {
-			continue
+	key := active.Key{ContractID: stored.ContractID, SynchronizerRef: stored.SynchronizerRef}
+	d := c.dictionaries.activeDifference(Altered, relationOfActive(stored.Closed), key, stored.ActivatedOffset)
+	texts := func(numbers ...int64) (list []*string) {
+		for _, n := range numbers {
+			list = append(list, textOfNumber(&n))
 		}
-		key := active.Key{ContractID: stored.ContractID, SynchronizerRef: stored.SynchronizerRef}
-		d := c.dictionaries.activeDifference(Altered, relationOfActive(stored.Closed), key, stored.ActivatedOffset)
-		wanted, is := number(column.wanted), number(column.stored)
-		d.Column, d.Wanted, d.Stored = column.name, c.dictionaries.name(column.name, &wanted),
-			c.dictionaries.name(column.name, &is)
-		if err := c.found(d); err != nil {
-			return err
-		}
+		return list
 	}
-	return nil
+	columns := []string{"activated_offset", "activated_node_id", "template_ref", "reassignment_counter"}
+	return c.dictionaries.reportRows(d, columns,
+		texts(w.ActivatedOffset, int64(w.ActivatedNodeID), int64(*w.TemplateRef), w.ReassignmentCounter),
+		texts(stored.ActivatedOffset, int64(stored.ActivatedNodeID), int64(stored.TemplateRef), stored.ReassignmentCounter),
+		c.found)
 }
 
 func relationOfActive(closed bool) string {
@@ -352,8 +341,7 @@ WHERE l.deactivated_offset > $1 AND l.activated_offset <= $1`
 // ActiveAt calls each, in no order, for everything that is stored as active as of an offset, at most the watermark:
 // with its key, and the difference that it is where no entry of the participant's snapshot has it. An error of each
 // ends it and is returned. It reads one snapshot of the database row by row, whatever the size.
-func (s *Stored) ActiveAt(ctx context.Context, at ledger.Offset,
-	each func(key string, extra Difference) error) error {
+func (s *Stored) ActiveAt(ctx context.Context, at ledger.Offset, each func(key string, extra Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.activeAt(ctx, tx, at, each) })
 }
 
