@@ -111,27 +111,23 @@ func (s *Stored) compareCarriedPage(
 	if err != nil {
 		return nil, err
 	}
-	names, err := s.resolve(ctx, tx, wanted)
+	c, err := s.comparing(ctx, tx, tables.Facts, wanted, found)
 	if err != nil {
 		return nil, err
 	}
-	if err := names.check(ctx, tx, wanted, page.progress.At, page.progress.At, found); err != nil {
+	if err := c.names.check(ctx, tx, wanted, page.progress.At, page.progress.At, found); err != nil {
 		return nil, err
 	}
 	if err := s.settle(ctx, tx, page, rows); err != nil {
 		return nil, err
 	}
-	columns, err := s.factColumns(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
 	for _, source := range rows.Tables() {
-		table, err := record(tx, tables.Facts, source, columns[source.Name])
-		if err != nil {
-			return nil, err
-		}
 		where, arguments := page.stored(rows, source.Name)
-		if err := newTableComparison(table, names, found).among(ctx, tx, where, arguments...); err != nil {
+		table, err := c.table(source)
+		if err == nil {
+			err = table.among(ctx, tx, where, arguments...)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

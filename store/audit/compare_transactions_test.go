@@ -11,7 +11,6 @@ import (
 
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
-	"ledgerindexer/store"
 	"ledgerindexer/store/internal/storetest"
 	"ledgerindexer/store/internal/tables"
 )
@@ -136,39 +135,6 @@ func TestPositionFollowsFromTheRecords(t *testing.T) {
 	equal()
 	h.append("o", "p")
 	equal()
-}
-
-// Whatever was done to the history, it can be cleared and read again.
-func TestARepairClearsTheHistory(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	brief.Long(t, "takes a database for each damage")
-	for name, damage := range map[string]string{
-		"a record":         "DELETE FROM indexer.transactions WHERE seq = 2",
-		"a record too far": "UPDATE indexer.taps SET seq = 9 WHERE seq = 2",
-		"the checkpoint":   "DELETE FROM indexer.checkpoints",
-		"the totals":       "DELETE FROM indexer.balance_rounds",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := newHistory(t)
-			h.append("a", "b", "c")
-			h.Exec(damage)
-			r := h.repairs(h.l.store)
-			require.NoError(t, r.RestartTransactions(t.Context()))
-			_, err := h.l.AppendTransactions(t.Context(), h.at, storetest.BatchOf(storetest.RecordsOf([]string{"d"})))
-			require.ErrorIs(t, err, store.ErrPositionMoved)
-			h.at, _, err = r.History().TransactionsPosition(t.Context())
-			require.NoError(t, err)
-			h.append("a", "b", "c", "d")
-			h.moved(h.l.CompleteTransactions(t.Context(), h.at))
-			require.Equal(t, []string{"a", "b", "c", "d"}, h.Rows("SELECT event_id FROM ledger.transactions JOIN ledger.taps USING (seq, event_id) ORDER BY seq"))
-			var list []Difference
-			require.NoError(t, h.l.store.ComparePosition(t.Context(), func(string) {}, storetest.Collect(&list)))
-			require.NoError(t, h.l.store.CompareBalances(t.Context(), func(string) {}, storetest.Collect(&list)))
-			require.Empty(t, list)
-		})
-	}
 }
 
 func repeated(text string, n int) []string {

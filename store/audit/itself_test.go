@@ -1,15 +1,10 @@
 package audit
 
 import (
-	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -62,13 +57,9 @@ func (i *itself) repaired(r *Repairer, end *ledger.Offset) []Difference {
 	return i.differences(end)
 }
 
-// projected are the tables that are repaired from others of the database.
-var projected = []string{"active_contracts", "lifetimes", "lookups", "template_interfaces"}
-
-// watched are the tables that are compared with others of the database, beside the facts.
-var watched = append([]string{"coverage", "checkpoints", "floors", "scopes", "snapshots", "templates"}, projected...)
-
-var everyTable = slices.Concat(watched, storetest.FactTables, []string{"offset_checkpoints"})
+// everyTable is compared with others of the database, or with the ledger.
+var everyTable = append([]string{"coverage", "checkpoints", "floors", "scopes", "snapshots", "templates", "offset_checkpoints", "active_contracts",
+	"lifetimes", "lookups", "template_interfaces"}, storetest.FactTables...)
 
 // The ways to begin.
 const (
@@ -227,136 +218,4 @@ func lookUpSome(rt *rapid.T, t *testing.T, l *updatesWriter) {
 		}
 	}
 	require.NoError(rt, l.SaveLookups(t.Context(), outcomes))
-}
-
-// What nobody can tell from within: times at which the same was recorded, and the answers of others.
-var untold = map[string]bool{
-	"lookups.looked_up_at": true, "lookups.reason": true, "lookups.template_ref": true, "lookups.created_at": true, "lookups.payload": true,
-	"lookups.contract_key": true, "lookups.contract_key_hash": true, "lookups.exact": true,
-	"lookups.signatories": true, "lookups.observers": true, "lookups.witness_parties": true,
-}
-
-// Whichever column of whichever row is altered, whichever row is removed: it is found, named, and repaired.
-func TestWhatIsAlteredIsFoundAndRepaired(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	brief.Long(t, "alters columns and rows one after the other, and compares each time")
-	for n, c := range []struct {
-		start     string
-		relations []string
-	}{
-		{fromGenesis, projected}, {fromSnapshot, []string{"active_contracts", "lifetimes"}},
-	} {
-		t.Run(c.start, func(t *testing.T) {
-			t.Parallel()
-			i := newItself(t, uint64(200+n), c.start, ledger.ShapeLedgerEffects, 20)
-			i.answered()
-			i.Exec("CREATE SCHEMA before; CREATE TABLE before.lookups AS TABLE indexer.lookups")
-			r := i.repairer()
-			random := rand.New(rand.NewPCG(3, uint64(n)))
-			require.Empty(t, i.differences(nil))
-			before := i.Dump(everyTable...)
-			spoil := func(relation, statement string) {
-				t.Helper()
-				table, place := i.place(random, relation)
-				if table == "" {
-					return
-				}
-				statement = fmt.Sprintf(statement, table, place)
-				changed, err := i.Conn.Exec(t.Context(), statement)
-				if refused := new(pgconn.PgError); errors.As(err, &refused) && refused.Code[:2] == "23" {
-					return // a constraint keeps it out
-				}
-				require.NoError(t, err, statement)
-				if changed.RowsAffected() == 0 {
-					return // it is NULL already
-				}
-				list := i.differences(nil)
-				require.NotEmpty(t, list, statement)
-				require.True(t, slices.ContainsFunc(list, func(d Difference) bool { return d.Relation == relation }), "%s: %s", statement, list)
-				left := i.repaired(r, nil)
-				require.Empty(t, left, "%s: %s", statement, list)
-				if strings.Contains(statement, "lookups SET status") {
-					i.askedAgain()
-				}
-				i.restored(before, statement)
-			}
-			columns := 0
-			for _, row := range i.Rows(`SELECT relname, attname, typname, NOT a.attnotnull FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid JOIN pg_type t ON t.oid = atttypid
-				WHERE relnamespace = 'indexer'::regnamespace AND relname = ANY ($1) AND attnum > 0 AND NOT attisdropped ORDER BY 1, attnum`, c.relations) {
-				field := strings.Fields(row)
-				relation, column := field[0], field[1]
-				if untold[relation+"."+column] || relation == "template_interfaces" { // one too many does no harm
-					continue
-				}
-				columns++
-				value := fmt.Sprintf(spoils[field[2]], column)
-				switch relation + "." + column {
-				case "lookups.status":
-					value = "CASE status WHEN 'found' THEN 'wanted' WHEN 'wanted' THEN 'not_found' ELSE 'found' END"
-				case "active_contracts.activated_offset", "active_contracts.activated_node_id": // the key: the next one may be another's
-					value = column + " + 1000000"
-				}
-				spoil(relation, "UPDATE %s SET "+column+" = "+value+" WHERE ctid = '%s'")
-				if field[3] == "true" {
-					spoil(relation, "UPDATE %s SET "+column+" = NULL WHERE ctid = '%s' AND "+column+" IS NOT NULL")
-				}
-			}
-			require.Greater(t, columns, 8)
-			for _, relation := range c.relations {
-				if relation != "lookups" {
-					spoil(relation, "DELETE FROM %s WHERE ctid = '%s'")
-				}
-			}
-			require.Equal(t, before, i.Dump(everyTable...))
-		})
-	}
-}
-
-// answered answers the look-ups, some with found and some with not_found, and leaves some.
-func (i *itself) answered() {
-	i.T.Helper()
-	l := i.leadUpdates(i.store)
-	defer l.Close()
-	wanted, err := l.WantedLookups(i.T.Context(), 1000)
-	require.NoError(i.T, err)
-	for n, id := range wanted {
-		outcome := ledger.Lookup{ContractID: id, At: time.Now(), Status: ledger.LookupNotFound}
-		if n%3 == 0 {
-			outcome.Status, outcome.Contract = ledger.LookupFound, &ledger.Contract{
-				ContractID: id, TemplateID: storetest.Template, PackageName: "asset", Argument: ledger.JSON(`"\u0000"`), CreatedAt: storetest.Time("2025-01-01T00:00:00Z"),
-			}
-		}
-		if n%3 < 2 {
-			require.NoError(i.T, l.SaveLookups(i.T.Context(), []ledger.Lookup{outcome}))
-		}
-	}
-}
-
-// place is one of a relation's rows; empty: there is none.
-func (i *itself) place(random *rand.Rand, relation string) (table, place string) {
-	i.T.Helper()
-	places := i.Rows("SELECT tableoid::regclass::text, ctid::text FROM indexer." + relation + " ORDER BY 1, 2")
-	if len(places) == 0 {
-		return "", ""
-	}
-	table, place, _ = strings.Cut(places[random.IntN(len(places))], " ")
-	return table, place
-}
-
-// askedAgain takes back that a contract is looked up once more.
-func (i *itself) askedAgain() {
-	i.T.Helper()
-	require.Equal(i.T, "true", i.Row(`SELECT bool_and(l.status = b.status OR l.status = 'wanted') FROM indexer.lookups l
-		FULL JOIN before.lookups b USING (contract_id, ledger_offset, node_id)`))
-	i.Exec("TRUNCATE indexer.lookups")
-	i.Exec("INSERT INTO indexer.lookups SELECT * FROM before.lookups")
-}
-
-// restored looks whether everything is as it was.
-func (i *itself) restored(before map[string][]string, statement string) {
-	i.T.Helper()
-	for table, rows := range i.Dump(watched...) {
-		require.Equal(i.T, before[table], rows, "%s, %s", statement, table)
-	}
 }

@@ -119,27 +119,14 @@ func factsOf(page ledger.Page) pageFacts {
 // compareFacts compares the rows of a page with those that are stored of its range.
 func (s *Stored) compareFacts(ctx context.Context, tx pgx.Tx, facts *pageFacts, found Found) error {
 	page := facts.page
-	dictionaries, err := s.resolve(ctx, tx, facts.names)
+	c, err := s.comparing(ctx, tx, tables.Facts, facts.names, found)
+	if err == nil {
+		err = c.names.check(ctx, tx, facts.names, page.From, page.To, found)
+	}
 	if err != nil {
 		return err
 	}
-	if err := dictionaries.check(ctx, tx, facts.names, page.From, page.To, found); err != nil {
-		return err
-	}
-	columns, err := s.factColumns(ctx, tx)
-	if err != nil {
-		return err
-	}
-	for _, rows := range facts.rows.Tables() {
-		table, err := record(tx, tables.Facts, rows, columns[rows.Name])
-		if err != nil {
-			return err
-		}
-		if err := newTableComparison(table, dictionaries, found).run(ctx, tx, int64(page.From), int64(page.To)); err != nil {
-			return fmt.Errorf("compare %s after offset %d up to %d: %w", table.Name, page.From, page.To, err)
-		}
-	}
-	return nil
+	return c.between(ctx, facts.rows.Tables(), int64(page.From), int64(page.To))
 }
 
 // RepairUpdates makes the facts of the offsets after page.From up to page.To those that the ledger shows: the page. It

@@ -125,18 +125,7 @@ func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, rec
 	if len(records) == 0 {
 		return nil
 	}
-	wanted := rows.RecordNames(records)
-	dictionaries, err := s.resolve(ctx, tx, wanted)
-	if err != nil {
-		return err
-	}
 	erased, err := redacted.Read(ctx, s.db.Queries, tx)
-	if err != nil {
-		return err
-	}
-	var rows rows.Records
-	rows.AddAll(wanted, erased, after, records)
-	columns, err := s.columnsOf(ctx, tx, tables.In(tables.Records))
 	if err != nil {
 		return err
 	}
@@ -153,23 +142,20 @@ func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, rec
 	for _, seq := range stored {
 		delete(lacking, seq)
 	}
+	wanted := rows.RecordNames(records)
 	// A record that is missing as a whole is reported once.
-	report := func(d Difference) error {
+	c, err := s.comparing(ctx, tx, tables.Records, wanted, func(d Difference) error {
 		if d.Kind == Missing && d.Relation != "transactions" && lacking[d.Seq] {
 			return nil
 		}
 		return found(d)
+	})
+	if err != nil {
+		return err
 	}
-	for _, list := range rows.Tables() {
-		table, err := record(tx, tables.Records, list, columns[list.Name])
-		if err != nil {
-			return err
-		}
-		if err := newTableComparison(table, dictionaries, report).run(ctx, tx, after, to); err != nil {
-			return fmt.Errorf("compare %s for seq %d up to %d: %w", table.Name, after+1, to, err)
-		}
-	}
-	return nil
+	var rows rows.Records
+	rows.AddAll(wanted, erased, after, records)
+	return c.between(ctx, rows.Tables(), after, to)
 }
 
 // comparedAtOnce is how many updates' records are compared at once.

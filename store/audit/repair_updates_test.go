@@ -2,7 +2,6 @@ package audit
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 
@@ -81,41 +80,6 @@ func (r *repaired) shown() (list []string) {
 		list = append(list, r.Rows("SELECT '"+view+"', (to_jsonb(x) - 'template_number')::text FROM ledger."+view+" x ORDER BY 2")...)
 	}
 	return list
-}
-
-// Whichever column of whichever row is altered: the repair makes all as it was.
-func TestRepairOfEachColumn(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	brief.Long(t, "alters columns and rows one after the other, and compares each time")
-	page := storetest.EveryKind(0)[0]
-	page.To += 10
-	r := newRepaired(t, page)
-	columns := 0
-	alteration := func(relation, column, value string) string {
-		return fmt.Sprintf("UPDATE indexer.%[1]s x SET %[2]s = %[3]s WHERE (ctid, tableoid) = (SELECT ctid, tableoid FROM indexer.%[1]s LIMIT 1)", relation, column, value)
-	}
-	// One column of each table at a time.
-	for round := 0; ; round++ {
-		var statements []string
-		for _, relation := range storetest.FactTables {
-			list := slices.Sorted(maps.Keys(r.Columns(relation)))
-			if round >= len(list) {
-				continue
-			}
-			columns++
-			value := spoilt(relation, list[round], r.Columns(relation)[list[round]])
-			if list[round] == "ledger_offset" {
-				value = "x.ledger_offset + 7"
-			}
-			statements = append(statements, alteration(relation, list[round], value))
-		}
-		if len(statements) == 0 {
-			break
-		}
-		r.repair(page, statements...)
-	}
-	require.Greater(t, columns, 85)
 }
 
 // Rows, whole offsets and partitions that are gone, rows that the ledger has not, coverage with holes.

@@ -7,8 +7,50 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
+
+// comparison compares rows that writing would make with those that are stored.
+type comparison struct {
+	tx      pgx.Tx
+	family  tables.Family
+	names   *dictionaries
+	columns map[string][]column
+	found   Found
+}
+
+// comparing returns the comparison of the tables of a family with rows that refer to names, to which it gives their
+// numbers.
+func (s *Stored) comparing(ctx context.Context, tx pgx.Tx, family tables.Family, wanted *names.References,
+	found Found) (comparison, error) {
+	c := comparison{tx: tx, family: family, found: found}
+	var err error
+	if c.names, err = s.resolve(ctx, tx, wanted); err == nil {
+		c.columns, err = s.columnsOf(ctx, tx, tables.In(family))
+	}
+	return c, err
+}
+
+func (c *comparison) table(rows rows.Table) (*tableComparison, error) {
+	table, err := record(c.tx, c.family, rows, c.columns[rows.Name])
+	return newTableComparison(table, c.names, c.found), err
+}
+
+// between compares the rows of tables with those that are stored after an offset, or a seq, up to another.
+func (c *comparison) between(ctx context.Context, list []rows.Table, from, to int64) error {
+	for _, rows := range list {
+		table, err := c.table(rows)
+		if err != nil {
+			return err
+		}
+		if err := table.run(ctx, c.tx, from, to); err != nil {
+			return fmt.Errorf("compare %s after %d up to %d: %w", rows.Name, from, to, err)
+		}
+	}
+	return nil
+}
 
 // run compares the offsets, or the seqs, after from up to to, piece by piece.
 func (c *tableComparison) run(ctx context.Context, tx pgx.Tx, from, to int64) error {
