@@ -31,8 +31,27 @@ func (s *Stored) CompareCoverage(ctx context.Context, end *ledger.Offset,
 		if err != nil || !extent.Started {
 			return err
 		}
-		holes, err = s.compareCoverage(ctx, tx, extent, end, found)
-		return err
+		upTo := extent.Watermark
+		if end != nil && *end < upTo {
+			upTo = *end
+			stored, wanted := int64(extent.Watermark), int64(upTo)
+			if err := found(alteredColumn("checkpoints", "stream "+tables.StreamUpdates, "ledger_offset", textOfNumber(&stored),
+				textOfNumber(&wanted))); err != nil {
+				return err
+			}
+		}
+		covered, err := bounds.Covered(ctx, s.db, tx, math.MaxInt64)
+		if err != nil {
+			return err
+		}
+		holes = covered.Missing(ledger.Range{From: extent.HistoryFloor, To: upTo})
+		for _, hole := range holes {
+			row := fmt.Sprintf("from_exclusive %d, to_inclusive %d", hole.From, hole.To)
+			if err := found(derivedDifference(Missing, "coverage", row)); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return holes, err
 }
@@ -49,32 +68,6 @@ func (s *Stored) extentBefore(ctx context.Context, tx pgx.Tx, end *ledger.Offset
 		}
 	}
 	return extent, err
-}
-
-func (s *Stored) compareCoverage(
-	ctx context.Context, tx pgx.Tx, extent bounds.Extent, end *ledger.Offset, found Found,
-) (holes []ledger.Range, err error) {
-	upTo := extent.Watermark
-	if end != nil && *end < upTo {
-		upTo = *end
-		stored, wanted := int64(extent.Watermark), int64(upTo)
-		if err := found(alteredColumn("checkpoints", "stream "+tables.StreamUpdates, "ledger_offset", textOfNumber(&stored),
-			textOfNumber(&wanted))); err != nil {
-			return nil, err
-		}
-	}
-	covered, err := bounds.Covered(ctx, s.db, tx, math.MaxInt64)
-	if err != nil {
-		return nil, err
-	}
-	holes = covered.Missing(ledger.Range{From: extent.HistoryFloor, To: upTo})
-	for _, hole := range holes {
-		row := fmt.Sprintf("from_exclusive %d, to_inclusive %d", hole.From, hole.To)
-		if err := found(derivedDifference(Missing, "coverage", row)); err != nil {
-			return nil, err
-		}
-	}
-	return holes, nil
 }
 
 // derivedDifference returns a difference of a row that belongs to no offset.

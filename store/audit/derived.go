@@ -282,8 +282,14 @@ func (r *Repairer) derive(ctx context.Context, tx pgx.Tx, step func(what string)
 	if err != nil {
 		return err
 	}
-	d := derivation{tx, base}
-	parts := []part{{"facts outside of coverage", d.outOfCoverage}}
+	parts := []part{{"facts outside of coverage", func(ctx context.Context) error {
+		for _, s := range base.outOfCoverage() {
+			if _, err := tx.Exec(ctx, s.table.Delete(s.where), base.arguments()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}}
 	for _, group := range tables.BySource(tables.Projections) {
 		parts = append(parts, part{what(group), func(ctx context.Context) error {
 			// a grant adds some, and what it has not committed would be removed as too much
@@ -317,21 +323,4 @@ func (r *Repairer) ensureLifetimes(ctx context.Context) error {
 	}
 	r.term.Partitions.Forget() // the writer of the updates attaches some too
 	return r.term.Partitions.Ensure(ctx, "lifetimes", slices.Values(offsets))
-}
-
-// derivation computes what follows from the facts, in a transaction that excludes other writers.
-type derivation struct {
-	tx   pgx.Tx
-	base *projectionBase
-}
-
-// outOfCoverage removes facts outside of coverage.
-func (d *derivation) outOfCoverage(ctx context.Context) error {
-	arguments := d.base.arguments()
-	for _, s := range d.base.outOfCoverage() {
-		if _, err := d.tx.Exec(ctx, s.table.Delete(s.where), arguments); err != nil {
-			return err
-		}
-	}
-	return nil
 }

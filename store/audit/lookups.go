@@ -99,34 +99,32 @@ WHERE l.contract_id = $1 AND v.wanted IS DISTINCT FROM v.stored`
 
 // CompareLookup compares what is stored of a looked-up contract with what the participant returns.
 func (s *Stored) CompareLookup(ctx context.Context, contract ledger.Contract, found Found) error {
-	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareLookup(ctx, tx, contract, found) })
-}
-
-func (s *Stored) compareLookup(ctx context.Context, tx pgx.Tx, contract ledger.Contract, found Found) error {
-	erased, err := redacted.Read(ctx, s.db.Queries, tx)
-	if err != nil {
-		return err
-	}
-	outcome := erased.Lookup(rows.Storable(ledger.Lookup{ContractID: contract.ContractID, Status: ledger.LookupFound,
-		Contract: &contract}))
-	if outcome.Contract == nil {
-		return nil // it can't be stored, and nothing else is to be said of it
-	}
-	// its template is compared by its names
-	row := rows.LookupRow(names.NewReferences(), &outcome)
-	arguments := []any{
-		contract.ContractID, contract.TemplateID, contract.PackageName, row.CreatedAt, row.Payload,
-		row.ContractKey, row.ContractKeyHash, row.Signatories, row.Observers, row.WitnessParties, row.Exact,
-	}
-	d := Difference{Kind: Altered, Row: "contract_id " + contract.ContractID}
-	var typeName string
-	err = pg.Each(ctx, tx, lookupColumns, arguments, []any{&d.Relation, &d.Column, &typeName, &d.Wanted, &d.Stored},
-		func() error {
+	err := s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		erased, err := redacted.Read(ctx, s.db.Queries, tx)
+		if err != nil {
+			return err
+		}
+		outcome := erased.Lookup(rows.Storable(ledger.Lookup{ContractID: contract.ContractID, Status: ledger.LookupFound,
+			Contract: &contract}))
+		if outcome.Contract == nil {
+			return nil // it can't be stored, and nothing else is to be said of it
+		}
+		// its template is compared by its names
+		row := rows.LookupRow(names.NewReferences(), &outcome)
+		arguments := []any{
+			contract.ContractID, contract.TemplateID, contract.PackageName, row.CreatedAt, row.Payload,
+			row.ContractKey, row.ContractKeyHash, row.Signatories, row.Observers, row.WitnessParties, row.Exact,
+		}
+		d := Difference{Kind: Altered, Row: "contract_id " + contract.ContractID}
+		var typeName string
+		into := []any{&d.Relation, &d.Column, &typeName, &d.Wanted, &d.Stored}
+		return pg.Each(ctx, tx, lookupColumns, arguments, into, func() error {
 			if alike(column{d.Column, typeName}, d.Wanted, d.Stored) {
 				return nil
 			}
 			return found(d)
 		})
+	})
 	if err != nil {
 		return fmt.Errorf("compare the look-up of contract %s: %w", contract.ContractID, err)
 	}

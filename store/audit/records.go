@@ -169,47 +169,41 @@ const comparedAtOnce = 2_000
 func (s *Stored) CompareFollowing(ctx context.Context, step func(at ledger.Offset),
 	found Found) (c Following, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		c, err = s.compareFollowing(ctx, tx, step, found)
-		return err
+		extent, err := bounds.Read(ctx, s.db, tx)
+		if err != nil {
+			return err
+		}
+		d, err := bounds.ReadDerived(ctx, s.db, tx, &extent)
+		if err != nil || !d.Any {
+			return err
+		}
+		if c.Outdated = d.Outdated; c.Outdated {
+			return nil
+		}
+		if c.Kept, err = bounds.RecordsKept(ctx, s.db, tx, &extent, d.At); err != nil {
+			return err
+		}
+		after := c.Kept
+		for at := extent.HistoryFloor; at < d.To; {
+			updates, to, err := amulets.Window(ctx, s.db.Queries, tx, at, d.To, comparedAtOnce)
+			if err != nil {
+				return err
+			}
+			records := amulets.Records(updates)
+			if err := s.compareRecords(ctx, tx, after, records, found); err != nil {
+				return err
+			}
+			at, after, c.Records = to, after+int64(len(records)), c.Records+int64(len(records))
+			step(at)
+		}
+		for seq := after + 1; seq <= d.At.LastSeq; seq++ {
+			if err := found(Difference{Kind: Extra, Relation: "transactions", Seq: seq}); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return c, err
-}
-
-func (s *Stored) compareFollowing(ctx context.Context, tx pgx.Tx, step func(at ledger.Offset),
-	found Found) (c Following, err error) {
-	extent, err := bounds.Read(ctx, s.db, tx)
-	if err != nil {
-		return c, err
-	}
-	d, err := bounds.ReadDerived(ctx, s.db, tx, &extent)
-	if err != nil || !d.Any {
-		return c, err
-	}
-	if c.Outdated = d.Outdated; c.Outdated {
-		return c, nil
-	}
-	if c.Kept, err = bounds.RecordsKept(ctx, s.db, tx, &extent, d.At); err != nil {
-		return c, err
-	}
-	after := c.Kept
-	for at := extent.HistoryFloor; at < d.To; {
-		updates, to, err := amulets.Window(ctx, s.db.Queries, tx, at, d.To, comparedAtOnce)
-		if err != nil {
-			return c, err
-		}
-		records := amulets.Records(updates)
-		if err := s.compareRecords(ctx, tx, after, records, found); err != nil {
-			return c, err
-		}
-		at, after, c.Records = to, after+int64(len(records)), c.Records+int64(len(records))
-		step(at)
-	}
-	for seq := after + 1; seq <= d.At.LastSeq; seq++ {
-		if err := found(Difference{Kind: Extra, Relation: "transactions", Seq: seq}); err != nil {
-			return c, err
-		}
-	}
-	return c, nil
 }
 
 // DeriveAgain derives the records of a network's updates again, but for those whose updates were pruned: it removes
