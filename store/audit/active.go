@@ -27,8 +27,8 @@ import (
 // tableComparison.stakeholders. The rest is compared with the stream itself, by Compare.
 //
 // The keys are those, as ActiveAt has them, of the entries that are stored as active; found is called for each
-// difference. Without a state floor it is not known what was active when indexing began, so entries from before are left
-// out. An error of found ends the comparison and is returned. Memory is in proportion to the entries.
+// difference. Without a state floor it is not known what was active when indexing began, so entries from before are
+// left out. An error of found ends the comparison and is returned. Memory is in proportion to the entries.
 func (s *Stored) CompareActive(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry,
 	found Found) (keys []string, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {

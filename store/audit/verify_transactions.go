@@ -134,8 +134,8 @@ func (h *Transactions) following(ctx context.Context, found Found) error {
 	is, err := h.Database.CompareFollowing(ctx, step, found)
 	h.result.Records, h.result.Compared = is.Records, is.Records > 0
 	if is.Outdated {
-		h.Note("the records that follow from the updates, with the updates: the rules have changed since, and `indexer run` " +
-			"has not derived them again yet")
+		h.Note("the records that follow from the updates, with the updates: the rules have changed since, and `indexer " +
+			"run` has not derived them again yet")
 	}
 	if is.Kept > 0 {
 		h.Note("the first %d records, with the updates that they follow from: these were pruned", is.Kept)
