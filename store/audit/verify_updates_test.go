@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -284,6 +285,25 @@ func TestACarriedSnapshotThatCannotBeCompared(t *testing.T) {
 		}
 		require.NoError(t, err, name)
 		require.Contains(t, u.Notes[0], "the participant does not show them there (read the snapshot at offset 20: "+c.err.Error())
+	}
+}
+
+// What was made by pruning can't be repaired, and is counted as left; what follows from it can, and is not.
+func TestWhatFollowsFromWhatPruningMadeIsRepaired(t *testing.T) {
+	t.Parallel()
+	r := newBegun(t)
+	r.Exec("UPDATE indexer.snapshots SET pruned = true")
+	for damage, left := range map[string]bool{
+		"UPDATE indexer.active_contracts SET reassignment_counter = 7 WHERE contract_id = 'contract-15'": false,
+		"UPDATE indexer.created SET payload = '{}' WHERE ledger_offset = 15":                             true,
+	} {
+		r.damage(damage)
+		u, found, err := r.verify(&r.shown, true, Selection{All: true})
+		require.NoError(t, err)
+		require.NotEmpty(t, found)
+		require.Equal(t, left, u.Left > 0, damage)
+		require.Equal(t, left, !reflect.DeepEqual(r.whole, r.rows()), damage)
+		r.Exec(`UPDATE indexer.created SET payload = '{"amount": "1.0"}' WHERE ledger_offset = 15`)
 	}
 }
 
