@@ -41,8 +41,9 @@ func (c *typesComparison) compare(ctx context.Context, id string) error {
 	defer c.packages.Forget() // whatever is remembered takes memory
 	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != id {
 		c.forget = append(c.forget, id)
-		return c.db.DifferentPackage(id, "content with the hash "+id, "content with the hash "+hex.EncodeToString(sum[:]),
-			c.found)
+		wanted, stored := "content with the hash "+id, "content with the hash "+hex.EncodeToString(sum[:])
+		return c.found(audit.Difference{Kind: audit.Altered, Relation: "package_contents", Row: "package_id " + id,
+			Column: "content", Wanted: &wanted, Stored: &stored, Derived: true})
 	}
 	p, err := c.packages.Read(id, content)
 	if err != nil || len(p.Needs) > 0 { // where others are missing, there can be types of before

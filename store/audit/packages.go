@@ -73,11 +73,6 @@ func compareUnordered[T any](relation, id string, wanted, stored []T, found Foun
 	return nil
 }
 
-// DifferentPackage calls found: the content of a package does not have the hash that is its id.
-func (s *Stored) DifferentPackage(id, wanted, stored string, found Found) error {
-	return found(alteredColumn("package_contents", "package_id "+id, "content", &stored, &wanted))
-}
-
 // RepairPackages writes again what packages say of types, and forgets packages, which the daemon then asks for again.
 func (r *Repairer) RepairPackages(ctx context.Context, again []*ledger.Package, forget []string) error {
 	return r.repair(ctx, []session.Role{session.RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
