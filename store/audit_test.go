@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -64,13 +65,13 @@ func (a auditor) ComparePackage(ctx context.Context, p *ledger.Package) ([]store
 }
 
 func (a auditor) CompareCarried(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry) ([]store.Difference, error) {
-	met := map[string]bool{}
 	return collected(func(found audit.Found) error {
-		if err := a.stored.CompareCarried(ctx, at, 0, entries, func(key string) { met[key] = true }, found); err != nil {
+		keys, err := a.stored.CompareCarried(ctx, at, 0, entries, found)
+		if err != nil {
 			return err
 		}
 		return a.stored.CarriedAt(ctx, at, func(key string, extra audit.Difference) error {
-			if met[key] {
+			if slices.Contains(keys, key) {
 				return nil
 			}
 			return found(extra)
