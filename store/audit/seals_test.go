@@ -173,8 +173,8 @@ func TestTheSnapshotHasTheFirstTurn(t *testing.T) {
 		"equal":     {func(*reread) {}, []string{"0-20 equal"}, []string{"0-20 equal"}},
 		"different": {func(r *reread) { r.damage("UPDATE indexer.created SET payload = '{}' WHERE ledger_offset = 15") }, []string{"0-20 different"}, []string{"0-20 different"}},
 		"more":      {func(r *reread) { r.hidden = 17 }, []string{"0-20 different"}, []string{"0-20 different"}},
-		"pruned":    {func(r *reread) { r.pruned = 30 }, []string{"0-20 not_shown"}, []string{"0-20 not_shown"}},
-		"refused":   {func(r *reread) { r.refusal = noSnapshots }, nil, nil},
+		"pruned":    {func(r *reread) { r.pruned = 40 }, []string{"0-20 not_shown"}, []string{"0-20 not_shown"}},
+		"refused":   {func(r *reread) { r.refusal = noSnapshots }, []string{}, []string{}},
 		"repaired meanwhile": {func(r *reread) {
 			r.reading = func(ledger.Offset) { // while the updates have their turn
 				r.reading = nil
@@ -182,7 +182,7 @@ func TestTheSnapshotHasTheFirstTurn(t *testing.T) {
 				defer repairer.Close()
 				require.NoError(r.T, repairer.RepairUpdates(r.T.Context(), storetest.Scope, pageUpTo(20, 22)))
 			}
-		}, nil, []string{"0-20 equal"}},
+		}, []string{}, []string{"0-20 equal"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
