@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"strconv"
 )
@@ -47,16 +46,6 @@ var categories = map[int]struct {
 	11: {grpc: 5, status: http.StatusNotFound},
 	12: {grpc: 11, status: http.StatusBadRequest, retry: true},
 	14: {grpc: 12, status: http.StatusNotImplemented},
-}
-
-// CantonErrorBody returns the HTTP status and the JSON of an error as the participant
-// answers it, for a Fault. The category decides what else is in it: 1, 2, 3 and 12 come with
-// retry advice; 4, 6 and 7 are redacted, so that code and cause do not show. The context
-// is added to what the category puts there. It panics on a category that is never served.
-func CantonErrorBody(category int, code, cause string, context map[string]string) (status int, body string) {
-	e := refuse(category, code, "%s", cause)
-	maps.Copy(e.Context, context)
-	return e.status, mustJSON(e)
 }
 
 func refuse(category int, code, format string, args ...any) *cantonError {

@@ -14,6 +14,9 @@ import (
 	"time"
 )
 
+// maxBody is the largest body of a request, in bytes.
+const maxBody = 10 << 20
+
 // ServerOptions say how a server behaves. The zero value is a participant of
 // release 3.5 with the limits of a real one and without authentication.
 type ServerOptions struct {
@@ -49,8 +52,6 @@ type ServerOptions struct {
 	Authority *Authority
 	// Latency is waited before every answer.
 	Latency time.Duration
-	// MaxBody is the largest request body in bytes; default 10 MiB.
-	MaxBody int64
 	// ExtraEntries puts a JsEmpty entry and one of an unknown variant at the end of
 	// every snapshot that is read to its end.
 	ExtraEntries bool
@@ -107,7 +108,6 @@ func NewServer(h History, opts ServerOptions) http.Handler {
 	setDefault(&opts.IdleTimeout, 500*time.Millisecond)
 	setDefault(&opts.RequestTimeout, 20*time.Second)
 	setDefault(&opts.CheckpointInterval, 15*time.Second)
-	setDefault(&opts.MaxBody, 10<<20)
 	setDefault(&opts.VettingPage, 100)
 	s := &Server{history: h, opts: opts, feat: featuresOf(opts.Version)}
 	s.feat.bareLookups = opts.StrictInterface
@@ -266,12 +266,12 @@ func late(ctx context.Context, w http.ResponseWriter) {
 // body reads a request's body as an object; what can not be decoded is answered
 // here, as text.
 func (s *Server) body(w http.ResponseWriter, r *http.Request) (object, bool) {
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.opts.MaxBody))
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
 		writeText(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("EntityStreamSizeException: incoming entity size "+
-			"exceeded size limit (%d bytes)!", s.opts.MaxBody))
+			"exceeded size limit (%d bytes)!", maxBody))
 		return nil, false
 	case err != nil:
 		return nil, false // the client is gone

@@ -93,19 +93,6 @@ func TestATokenThatIsNotThereYet(t *testing.T) {
 	}
 }
 
-// A flag whose value begins with a dash can be pasted too.
-func TestPartiesThatBeginWithADash(t *testing.T) {
-	t.Parallel()
-	slow.Once(t)
-	code, stdout, stderr := command(t, nil, "check", "--parties=-a::1220", "--ledger-url", participantOf(t, grown(5), sandbox.ServerOptions{}),
-		"--database-url", throwaway.Database(t), "--json")
-	require.Equal(t, config.ExitDone, code, stderr)
-	var report check.Report
-	require.NoError(t, json.Unmarshal([]byte(stdout), &report))
-	require.Len(t, report.Next, 1)
-	require.Contains(t, report.Next[0], " --parties=-a::1220 ")
-}
-
 // The check takes every flag of run, with the same values and defaults, so that the flags of a daemon can be put behind
 // it.
 func TestCheckTakesTheFlagsOfRun(t *testing.T) {

@@ -188,7 +188,8 @@ func TestDemoReadsAsTheDocumentsSay(t *testing.T) {
 	require.Equal(t, strings.Join(options, " "), readerOptions)
 }
 
-// Without --once it follows the live ledger until it is stopped.
+// Without --once it follows the live ledger until it is stopped, and without the service it has neither its records nor
+// the questions about them.
 func TestDemoFollows(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "runs the whole product, with a database server of its own")
@@ -197,18 +198,23 @@ func TestDemoFollows(t *testing.T) {
 	out, in := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		err := run(ctx, []string{"--all", "--updates", "50", "--rate", "50", "--listen", "127.0.0.1:0", "--database-url", database}, in)
+		err := run(ctx, []string{"--all", "--no-scan", "--updates", "50", "--rate", "50", "--listen", "127.0.0.1:0", "--database-url", database}, in)
 		in.CloseWithError(io.EOF)
 		done <- err
 	}()
 	lines := bufio.NewScanner(out)
-	page := ""
+	page, said := "", ""
 	for lines.Scan() && !regexp.MustCompile(`everything up to offset \d+ is here`).MatchString(lines.Text()) {
+		said += lines.Text() + "\n"
 		if found := regexp.MustCompile(`status page on (http://\S+/);`).FindStringSubmatch(lines.Text()); found != nil {
 			page = found[1]
 		}
 	}
 	require.NotEmpty(t, page)
+	require.Contains(t, said, "FROM ledger.holding_totals")
+	require.Contains(t, said, "    PGOPTIONS='"+readerOptions+"' psql 'postgres")
+	require.NotContains(t, said, "Scan")
+	require.NotContains(t, said, "FROM network.")
 	require.Eventually(t, func() bool {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page, http.NoBody)
 		require.NoError(t, err)

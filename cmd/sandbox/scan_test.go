@@ -10,9 +10,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"ledgerindexer/internal/tools/brief"
-	"ledgerindexer/internal/tools/throwaway"
 )
 
 // history asks for records of the transaction history.
@@ -38,12 +35,6 @@ func TestServesAScanService(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, "the participant is beside it")
 	require.NoError(t, stop())
 
-	_, url, stop = start(t, "--updates", "200")
-	_, records = history(t, url+"/api/scan")
-	require.Contains(t, records, `"amulet_owner"`)
-	require.NotContains(t, records, `"change_to_holding_fees_rate"`)
-	require.NoError(t, stop())
-
 	_, url, stop = start(t, "--updates", "200", "--scan-page-limit", "3", "--scan-updates-lag", "20", "--scan-bulk-every", "10s", "--scan-lie-about", "9")
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/api/scan/v0/history/bulk/updates",
 		strings.NewReader(`{"start_record_time":"0001-01-01T00:00:00Z","end_record_time":"2030-01-01T00:00:00Z","page_size":1000}`))
@@ -53,32 +44,11 @@ func TestServesAScanService(t *testing.T) {
 	require.Contains(t, listed, "/api/scan/v0/history/bulk/download/0001-01-01T00%3A00%3A00Z~")
 	require.NoError(t, stop())
 
-	_, url, stop = start(t, "--updates", "5", "--scan-release", "0.7.1")
-	status, _ = history(t, url+"/api/scan")
-	require.Equal(t, http.StatusNotFound, status)
-	require.NoError(t, stop())
-
-	_, url, stop = start(t, "--updates", "200", "--scan-backfilling", "--scan-order", "7")
-	_, progress := get(t, url+"/api/scan/v0/backfilling/status", "")
-	require.Contains(t, progress, `"complete":false`)
-	status, another := history(t, url+"/api/scan")
-	require.Equal(t, http.StatusOK, status)
-	require.NotEmpty(t, another)
-	require.Less(t, len(another), len(records)*3/4)
-	require.NoError(t, stop())
-
 	token := writeFile(t, "token", "s3cret\n")
 	_, url, stop = start(t, "--updates", "5", "--token-file", token)
 	status, _ = get(t, url+"/api/scan/version", "")
 	require.Equal(t, http.StatusUnauthorized, status)
 	status, _ = get(t, url+"/api/scan/version", "s3cret")
-	require.Equal(t, http.StatusOK, status)
-	require.NoError(t, stop())
-
-	_, url, stop = start(t, "--updates", "5", "--strict-interface")
-	status, _ = get(t, url+"/api/scan/version", "")
-	require.Equal(t, http.StatusNotFound, status)
-	status, _ = history(t, url+"/api/scan")
 	require.Equal(t, http.StatusOK, status)
 	require.NoError(t, stop())
 }
@@ -116,18 +86,4 @@ func TestFlagsForAScanServiceOverHTTPS(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, "it asks for no token")
 	require.NoError(t, stop())
 	require.NotContains(t, (&secure{TLSCert: certFile}).howToConnect("https://x", false, nil), "scan")
-}
-
-// A demo without the service has neither its records nor the questions about them.
-func TestDemoWithoutAScanService(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	brief.Long(t, "runs the whole product, with a database server of its own")
-	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), []string{"--all", "--once", "--no-scan", "--updates", "50", "--listen", "127.0.0.1:0", "--database-url", throwaway.Database(t)}, &out))
-	require.Contains(t, out.String(), "FROM ledger.holding_totals")
-	require.Contains(t, out.String(), "    PGOPTIONS='"+readerOptions+"' psql 'postgres")
-	require.NotContains(t, out.String(), "Scan")
-	require.NotContains(t, out.String(), "FROM network.")
-	require.Contains(t, out.String(), "done")
 }

@@ -284,22 +284,3 @@ func TestSecureFlagsThatDoNotFit(t *testing.T) {
 		})
 	}
 }
-
-// The token endpoint is beside the participant, on its own path and no other.
-func TestTokenEndpointHasOnePath(t *testing.T) {
-	t.Parallel()
-	l := sandbox.NewLedger(sandbox.Options{})
-	a := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: l.ParticipantID()})
-	handler := withTokens(a, sandbox.NewServer(l, sandbox.ServerOptions{Authority: a}))
-	for path, says := range map[string]string{"/oauth/token": "invalid_request", "/oauth/token/": `"status":404`, "/v2/version": "features"} {
-		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- serve(ctx, &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}, listener) }()
-		_, body := get(t, "http://"+listener.Addr().String()+path, "")
-		require.Contains(t, body, says)
-		stop()
-		require.NoError(t, <-done)
-	}
-}
