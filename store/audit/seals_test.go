@@ -3,8 +3,10 @@ package audit
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -205,6 +207,34 @@ func TestTheSnapshotHasTheFirstTurn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What was told of a page that failed is told again, and counted once.
+func TestAPageOfTheSnapshotThatFailed(t *testing.T) {
+	t.Parallel()
+	r := newBegun(t)
+	r.damage("UPDATE indexer.created SET payload = '{}' WHERE ledger_offset = 15")
+	s := r.sealing()
+	trouble := errors.New("a moment's trouble")
+	fails := func() {
+		_, err := s.step(t.Context(), false)
+		require.ErrorIs(t, err, trouble)
+		s.turn-- // it is the snapshot's again
+	}
+	r.refusal = trouble
+	fails()
+	r.refusal = nil
+	walk := s.streams[0].(*snapshotSeals).walk
+	compare := walk.compare
+	walk.compare = func(ctx context.Context, before int64, entries []ledger.ContractEntry, again bool) ([]string, error) {
+		walk.compare = compare
+		keys, err := compare(ctx, before, entries, again)
+		return keys, errors.Join(err, trouble)
+	}
+	fails()
+	require.Equal(t, []string{"0-20 different"}, s.all(tables.StreamSnapshot))
+	of := slices.IndexFunc(s.told, func(sealing Sealing) bool { return sealing.Stream == tables.StreamSnapshot })
+	require.EqualValues(t, 1, s.told[of].Differences)
 }
 
 // hiding is a service that shows nothing of the history for a while.

@@ -135,25 +135,30 @@ func (s *slowOver) ReadUpdates(ctx context.Context, after, to ledger.Offset) (le
 	return s.shown.ReadUpdates(ctx, after, to)
 }
 
-// Holes are read again, whatever was chosen, as far as the participant shows what belongs there.
+// Holes are read again, whatever was chosen, as far as the participant shows what belongs there, and are covered then
+// also where all of it is stored.
 func TestHolesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
+		lost     bool // an update in the hole
 		pruned   ledger.Offset
 		coverage []string // after a repair
 		notes    int
 	}{
-		"all":              {0, []string{"10 100"}, 0},
-		"what is shown":    {21, []string{"10 20", "21 100"}, 2},
-		"nothing is shown": {50, []string{"10 20", "23 100"}, 2},
+		"all is stored":    {false, 0, []string{"10 100"}, 0},
+		"all":              {true, 0, []string{"10 100"}, 0},
+		"what is shown":    {true, 21, []string{"10 20", "21 100"}, 2},
+		"nothing is shown": {true, 50, []string{"10 20", "23 100"}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newReread(t)
-			r.damage("UPDATE indexer.coverage SET to_inclusive = 20", "INSERT INTO indexer.coverage SELECT stream, scope, 23, 100 FROM indexer.coverage",
-				"DELETE FROM indexer.updates WHERE ledger_offset = 22")
+			r.damage("UPDATE indexer.coverage SET to_inclusive = 20", "INSERT INTO indexer.coverage SELECT stream, scope, 23, 100 FROM indexer.coverage")
+			if c.lost {
+				r.damage("DELETE FROM indexer.updates WHERE ledger_offset = 22")
+			}
 			r.pruned = c.pruned
-			u, found, err := r.verify(&r.shown, true, Selection{Sample: 0})
+			u, found, err := r.verify(&r.shown, true, Selection{})
 			require.NoError(t, err)
 			require.Contains(t, found, "coverage 0")
 			require.Len(t, u.Notes, c.notes, u.Notes)
