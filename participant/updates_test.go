@@ -340,14 +340,6 @@ func TestTailSaysWhetherThereMayBeMore(t *testing.T) {
 	}
 }
 
-func TestTailStaysBelowTheServersRequestTimeout(t *testing.T) {
-	t.Parallel()
-	f := newFake(t, map[string]http.HandlerFunc{pathUpdates: answer(`[]`)})
-	_, _, err := newClient(t, f, with35, anyParty).TailUpdates(t.Context(), 7, 0, time.Hour)
-	require.NoError(t, err)
-	require.Equal(t, "limit=1&stream_idle_timeout_ms=15000", f.requests()[0].query)
-}
-
 // Elements that trickle keep the idle gap from occurring until the server gives up: one of them is there at once.
 func TestTailOfATrickleMakesProgress(t *testing.T) {
 	t.Parallel()
