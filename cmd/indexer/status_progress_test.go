@@ -15,12 +15,7 @@ func TestStatusOfTheProgress(t *testing.T) {
 	slow.Once(t)
 	database := throwaway.Migrated(t, migrate)
 	environ := map[string]string{"INDEXER_DATABASE_URL": database}
-	text := func() string {
-		t.Helper()
-		code, stdout, stderr := command(t, environ, "status", "--sample=0")
-		require.Zero(t, code, stderr)
-		return squeezed(stdout)
-	}
+	text := func() string { return statusText(t, environ) }
 	require.NotContains(t, text(), "under way")
 	require.NotContains(t, statusOf(t, environ), "under_way")
 

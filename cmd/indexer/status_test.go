@@ -9,6 +9,13 @@ import (
 	"ledgerindexer/internal/tools/throwaway"
 )
 
+func statusText(t *testing.T, environ map[string]string) string {
+	t.Helper()
+	code, stdout, stderr := command(t, environ, "status", "--sample=0")
+	require.Zero(t, code, stderr)
+	return squeezed(stdout)
+}
+
 // What the tasks beside the stream brought is part of the report, and why they fail.
 func TestStatusOfTheTasks(t *testing.T) {
 	t.Parallel()
@@ -21,12 +28,7 @@ func TestStatusOfTheTasks(t *testing.T) {
 		_, err := conn.Exec(t.Context(), sql)
 		require.NoError(t, err)
 	}
-	text := func() string {
-		t.Helper()
-		code, stdout, stderr := command(t, environ, "status", "--sample=0")
-		require.Zero(t, code, stderr)
-		return squeezed(stdout)
-	}
+	text := func() string { return statusText(t, environ) }
 	require.Contains(t, text(), "packages not read yet")
 	require.NotContains(t, text(), "lookups")
 
@@ -62,12 +64,7 @@ func TestStatusOfTheVerification(t *testing.T) {
 	slow.Once(t)
 	database := throwaway.Migrated(t, migrate)
 	environ := map[string]string{"INDEXER_DATABASE_URL": database}
-	text := func() string {
-		t.Helper()
-		code, stdout, stderr := command(t, environ, "status", "--sample=0")
-		require.Zero(t, code, stderr)
-		return squeezed(stdout)
-	}
+	text := func() string { return statusText(t, environ) }
 	require.NotContains(t, text(), "verified")
 	require.NotContains(t, statusOf(t, environ), "verified")
 

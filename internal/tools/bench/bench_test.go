@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,25 +24,45 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == serveCommand || os.Args[1] == profileCommand) {
 		os.Exit(Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	os.Exit(throwaway.Main(m))
+	code := throwaway.Main(m)
+	if err := os.RemoveAll(programsFolder); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
+}
+
+var programsFolder string // empty: nothing was built
+
+// built builds what is measured, once for all tests.
+var built = sync.OnceValue(func() (err error) {
+	if programsFolder, err = os.MkdirTemp("", "bench-programs-"); err != nil {
+		return err
+	}
+	return buildPrograms(context.Background(), programsFolder)
+})
+
+// builtPrograms is the flag that names the programs.
+func builtPrograms(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("the benchmark needs go in PATH")
+	}
+	require.NoError(t, built())
+	return "--programs=" + programsFolder
 }
 
 // All that is measured against a limit, once and small: every run checks that what was served is there.
 func TestRuns(t *testing.T) {
 	brief.Skip(t) // the programs that it builds and runs have no race detector
-	for _, program := range []string{"psql", "pg_dump", "go"} {
+	for _, program := range []string{"psql", "pg_dump"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("the benchmark needs %s in PATH", program)
 		}
 	}
 	var out, log bytes.Buffer
-	only, titles := "catchup,snapshot,history,network,growth", []string{"Targets", "Catch-up", "Snapshot", "Transaction history", "Updates of a network", "Growth", "Pruning"}
-	if _, err := exec.LookPath("taskset"); err == nil && runtime.NumCPU() > 1 { // the same parts, but for the baseline
-		only = "catchup,apart,network,growth"
-		titles = []string{"Targets", "Catch-up", "Updates of a network", "Growth", "Pruning", "Catch-up; PostgreSQL apart", "Snapshot; PostgreSQL apart", "Transaction history; PostgreSQL apart"}
-	}
-	args := []string{"--only=" + only, "--servers=lists", "--runs=1", "--updates=2000", "--contracts=1000", "--records=500",
-		"--growth=3000", "--warm-up=0", "--no-fsync", "--profile=" + t.TempDir()}
+	titles := []string{"Targets", "Catch-up", "Snapshot", "Transaction history", "Updates of a network", "Growth", "Pruning"}
+	args := []string{"--only=catchup,snapshot,history,network,growth", "--servers=lists", "--runs=1", "--updates=1000", "--contracts=500",
+		"--records=500", "--growth=3000", "--warm-up=0", "--no-fsync", "--profile=" + t.TempDir(), builtPrograms(t)}
 	code := Main(t.Context(), args, strings.NewReader(""), &out, &log)
 	t.Log(log.String())
 	require.Zero(t, code)
@@ -53,11 +74,9 @@ func TestRuns(t *testing.T) {
 // Every question is asked in every form of a small database, and the answers are the same; the report keeps its place.
 func TestQuestions(t *testing.T) {
 	brief.Long(t, "writes a database and asks it all questions")
-	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("the benchmark needs go in PATH")
-	}
 	var out, log bytes.Buffer
-	code := Main(t.Context(), []string{"--only=sql", "--scale=0.002", "--runs=1", "--no-cold", "--warm-up=0", "--no-fsync"}, strings.NewReader(""), &out, &log)
+	code := Main(t.Context(), []string{"--only=sql", "--scale=0.002", "--runs=1", "--no-cold", "--warm-up=0", "--no-fsync", builtPrograms(t)},
+		strings.NewReader(""), &out, &log)
 	t.Log(log.String())
 	require.Zero(t, code)
 	for _, theme := range questionThemes {
