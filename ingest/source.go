@@ -106,26 +106,27 @@ type SnapshotSink interface {
 type TransactionsSource interface {
 	// Describe asks who the service is and whether its history is complete.
 	Describe(ctx context.Context) (ledger.TransactionsService, error)
-	// TransactionsAfter reads the records after a cursor in the service's order, as far as one request brings. No records:
-	// none follow, or the service does not know the cursor. The error is ledger.ErrCursorRefused if the service fails for
-	// this cursor, and ledger.ErrNotOffered if it has no transaction history.
-	TransactionsAfter(ctx context.Context, after ledger.TransactionsCursor) ([]ledger.Transaction, error)
+	// TransactionsAfter reads the records after the one with an event id, in the service's order, as far as one request
+	// brings; from the beginning if the id is empty. No records: none follow, or the service does not know the id. The
+	// error is ledger.ErrCursorRefused if the service fails for this id, and ledger.ErrNotOffered if it has no transaction
+	// history.
+	TransactionsAfter(ctx context.Context, eventID string) ([]ledger.Transaction, error)
 	// NewestTransactions returns the last n records, the newest first.
 	NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error)
 }
 
 // TransactionsSink is where the transaction history is written.
 type TransactionsSink interface {
-	// TransactionsPosition returns the position at which reading resumes, with the last records, the oldest first: 1,000
-	// of them, or all.
+	// TransactionsPosition returns the position at which reading resumes, with the last records, the oldest first:
+	// ledger.TransactionsTail of them, or all.
 	TransactionsPosition(ctx context.Context) (ledger.TransactionsPosition, []ledger.TransactionsMark, error)
 	// AppendTransactions stores records after the position, all of them or none, and returns the position after them.
 	AppendTransactions(ctx context.Context, at ledger.TransactionsPosition,
-		batch ledger.TransactionsBatch) (ledger.TransactionsPosition, error)
+		records []ledger.Transaction) (ledger.TransactionsPosition, error)
 	// ClearTransactions removes all records and what follows from them, so that they are read again.
 	ClearTransactions(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error)
 	// CompleteTransactions notes that the end of the history was reached since it was cleared.
 	CompleteTransactions(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error)
-	// StoredTransactions returns which of the event ids are on a stored record.
-	StoredTransactions(ctx context.Context, eventIDs []string) (map[string]bool, error)
+	// StoredTransactions reports whether each of the event ids is that of a stored record.
+	StoredTransactions(ctx context.Context, eventIDs []string) (bool, error)
 }

@@ -2,6 +2,8 @@ package ingest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -9,8 +11,18 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Pages that came while others were written are written together, up to this many records.
-const transactionsBatch = 5_000
+const (
+	// Pages that came while others were written are written together, up to this many records.
+	transactionsBatch = 5_000
+	// So many pages are read ahead of what is being written.
+	transactionsAhead = 4
+	// The history is not cleared again sooner than this: two services may answer in turn.
+	clearEvery       = 10 * time.Minute
+	backfillingEvery = 30 * time.Second // between requests to a service that is backfilling its own history
+	behindEvery      = 10 * time.Second // between requests to a service that is behind
+	// A service is behind if so many of its newest records are stored, and it lacks the last stored one.
+	behindDepth = 20
+)
 
 // Transactions is the loop that reads the transaction history from the stored position on, and writes it. It is used
 // once.
@@ -24,7 +36,7 @@ type Transactions struct {
 	// Check, if set, checks that source and sink still belong together, before each try and before anything is done about
 	// a page that does not fit: another service may answer. It gets what the source reports of itself.
 	Check func(context.Context, ledger.TransactionsService) error
-	// UntilCurrent ends the loop when the newest record as of its start is committed.
+	// UntilCurrent ends the loop when the newest record as of its start, or of its last try, is committed.
 	UntilCurrent bool
 	Logger       *slog.Logger
 	Watch        TransactionsWatch
@@ -32,7 +44,7 @@ type Transactions struct {
 
 // TransactionsWatch has callbacks for the loop. Each may be nil; they are called from one goroutine.
 type TransactionsWatch struct {
-	Resumed   func(ledger.TransactionsPosition)                 // at the start, and before each new try
+	Resumed   func(ledger.TransactionsPosition)                 // before anything is read, at each try
 	Committed func(at ledger.TransactionsPosition, records int) // after a commit of that many records
 	Current   func()                                            // the service has nothing more
 	// the service can't be read yet, without an error; empty: it can again
@@ -48,90 +60,255 @@ type transactionsRun struct {
 	*Transactions
 	retry    Retry
 	meter    *Meter
-	goal     transactionsTarget // the newest record when the loop, or reading again, began
-	caughtUp bool               // logged
-	waiting  string             // for what, as last reported; empty: for nothing
-	unknown  bool               // logged that there are records of unknown kinds
-	cleared  time.Time          // when the records were last cleared
+	caughtUp bool      // logged
+	waiting  string    // for what, as last reported; empty: for nothing
+	unknown  bool      // logged that there are records of unknown kinds
+	cleared  time.Time // when the records were last cleared
 
 	// The following is set when the service is asked who it is.
-	asked time.Time
 	at    ledger.TransactionsPosition // after what is stored
 	pages *TransactionPages
-	fresh bool // nothing new was read since then
-	again bool // no page has a record that is among the newest; they are asked for once more
-
-	batch   []ledger.Transaction // read, and not being written yet
-	writing *transactionsWrite   // nil: none is under way
+	goal  ledger.TransactionsMark // the newest record then; zero: there was none
+	seen  bool                    // it is stored
 }
 
-// transactionsWrite is records that are being written, while the next ones are read.
-type transactionsWrite struct {
-	records []ledger.Transaction
-	done    chan struct{}
-	at      ledger.TransactionsPosition // after them; valid, as err, when done is closed
-	err     error
-}
-
-// write adds new records to the batch, and begins to write it unless others are being written: the next page is read
-// meanwhile. It waits only if the batch is full.
-func (r *transactionsRun) write(ctx context.Context, records []ledger.Transaction) error {
-	r.batch = append(r.batch, records...)
-	if r.writing != nil && !isClosed(r.writing.done) && len(r.batch) < transactionsBatch {
-		return nil
+// Run works until ctx ends (nil; transactions under way are finished), UntilCurrent is reached (nil), or an error is
+// Lasting. It returns ledger.ErrNotOffered if the service has no transaction history.
+func (h *Transactions) Run(ctx context.Context) error {
+	r := transactionsRun{
+		Transactions: h, meter: NewMeter(h.Logger, ledger.Progress{Stream: "transactions", Unit: "records"},
+			h.Watch.Progress),
 	}
-	if err := r.written(ctx); err != nil {
+	r.retry = Retry{
+		Logger: h.Logger.With("stream", "transactions"), Final: lastingOrNotOffered,
+		Failed: h.Watch.Retrying, Recovered: h.Watch.Recovered,
+	}
+	return loopResult(ctx, h.Logger, "transactions", r.retry.Do(ctx, r.try))
+}
+
+// try reads and writes until something fails. When it returns, no request or write is under way.
+func (r *transactionsRun) try(ctx context.Context) error {
+	defer r.meter.Idle()
+	for ctx.Err() == nil {
+		if err := r.begin(ctx); err != nil {
+			return err
+		}
+		fits, err := r.read(ctx)
+		if misfit, ok := errors.AsType[*TransactionsMisfit](err); ok {
+			if fits {
+				continue // it fitted before: another service may answer
+			}
+			err = r.misfits(ctx, misfit.What)
+		}
+		if err != nil {
+			return notReached(err)
+		}
+	}
+	return nil
+}
+
+// begin asks who the service is, and reads the stored position. It keeps nothing that was known before.
+func (r *transactionsRun) begin(ctx context.Context) error {
+	for {
+		service, err := r.Source.Describe(ctx)
+		if err == nil && r.Check != nil {
+			err = r.Check(ctx, service)
+		}
+		if err != nil {
+			return err
+		}
+		if !service.Backfilling {
+			break
+		}
+		// A partial history can't be distinguished from a complete one, so wait until the service has all of it.
+		r.await(ctx, "the service is still backfilling its own history", backfillingEvery)
+	}
+	at, known, err := r.Sink.TransactionsPosition(ctx)
+	if err != nil {
 		return err
 	}
-	write := &transactionsWrite{records: r.batch, done: make(chan struct{})}
-	at, batch := r.at, ledger.TransactionsBatch{Records: r.batch, Cursor: r.pages.Cursor()}
-	r.batch, r.writing = nil, write
-	go func() { // finished even if ctx ends
-		defer close(write.done)
-		write.at, write.err = r.Sink.AppendTransactions(context.WithoutCancel(ctx), at, batch)
-	}()
+	if r.Watch.Resumed != nil {
+		r.Watch.Resumed(at)
+	}
+	newest, err := r.Source.NewestTransactions(ctx, 1)
+	if err != nil {
+		return err
+	}
+	r.at, r.pages = at, NewTransactionPages(r.Source, known, at.LastSeq == int64(len(known)))
+	r.goal, r.seen = ledger.TransactionsMark{}, true
+	if len(newest) > 0 {
+		r.goal = newest[0].Mark()
+		r.seen = slices.ContainsFunc(known, func(m ledger.TransactionsMark) bool { return m.Is(&newest[0]) })
+	}
 	return nil
 }
 
-// written waits for the write under way.
-func (r *transactionsRun) written(ctx context.Context) error {
-	write := r.writing
-	if write == nil {
-		return nil
-	}
-	<-write.done
-	r.writing = nil
-	if write.err != nil {
-		return write.err
-	}
-	r.at = write.at
-	if r.Watch.Committed != nil {
-		r.Watch.Committed(r.at, len(write.records))
-	}
-	r.warnUnknown(ctx, write.records)
-	r.goal.take(write.records)
-	r.meter.Add(ctx, r.at.LastSeq, len(write.records))
-	r.answered(ctx)
-	return nil
-}
-
-// settle writes everything that was read, and waits until it is stored.
-func (r *transactionsRun) settle(ctx context.Context) error {
-	err := r.written(ctx)
-	if err == nil && len(r.batch) > 0 {
-		if err = r.write(ctx, nil); err == nil {
-			err = r.written(ctx)
+// read writes what is read, until something fails. fits says that at least one page followed what is stored.
+func (r *transactionsRun) read(ctx context.Context) (fits bool, err error) {
+	reading, stop := context.WithCancel(ctx)
+	reads := make(chan transactionsRead, transactionsAhead)
+	go r.pages.follow(reading, reads)
+	defer func() {
+		stop()
+		for range reads { // until no request is under way
 		}
+	}()
+	for read := range reads {
+		if ctx.Err() != nil {
+			break
+		}
+		for !read.end && read.err == nil && len(read.records) < transactionsBatch && len(reads) > 0 {
+			next := <-reads
+			read.records = append(read.records, next.records...)
+			read.end, read.err = next.end, next.err
+		}
+		if len(read.records) > 0 {
+			fits = true
+			if err := r.write(ctx, read.records); err != nil {
+				return fits, err
+			}
+		}
+		if read.err != nil {
+			return fits, read.err
+		}
+		if read.end {
+			if err := r.current(ctx); err != nil {
+				return fits, err
+			}
+			fits = true
+		}
+	}
+	return fits, nil
+}
+
+// write writes new records. It is finished even if ctx ends.
+func (r *transactionsRun) write(ctx context.Context, records []ledger.Transaction) error {
+	at, err := r.Sink.AppendTransactions(context.WithoutCancel(ctx), r.at, records)
+	if err != nil {
+		return err
+	}
+	r.at = at
+	if r.Watch.Committed != nil {
+		r.Watch.Committed(r.at, len(records))
+	}
+	r.warnUnknown(ctx, records)
+	r.meter.Add(ctx, r.at.LastSeq, len(records))
+	r.answered(ctx)
+	// A page without new records may never come from a busy service, so another one behind the goal is enough: that has
+	// the records that are equal to the goal.
+	if r.seen && (r.UntilCurrent || r.at.Rereading) {
+		return r.reached(ctx)
+	}
+	r.seen = r.seen || slices.ContainsFunc(records, func(t ledger.Transaction) bool { return r.goal.Is(&t) })
+	return nil
+}
+
+// current is called when the history was read to its end.
+func (r *transactionsRun) current(ctx context.Context) error {
+	switch {
+	case !r.seen:
+		return fmt.Errorf("the service serves nothing after the last stored record, but its newest is %q; or it serves "+
+			"fewer records in a page than share an event id", r.goal.EventID)
+	case r.at.Rereading && r.at.LastSeq == 0:
+		return &TransactionsMisfit{What: "it is empty"} // it had records
+	}
+	r.answered(ctx)
+	r.meter.Idle()
+	if !r.caughtUp {
+		r.caughtUp = true
+		r.Logger.InfoContext(ctx, "caught up", "stream", "transactions", "last_seq", r.at.LastSeq)
+	}
+	err := r.reached(ctx)
+	if r.Watch.Current != nil && (err == nil || errors.Is(err, errReached)) {
+		r.Watch.Current()
 	}
 	return err
 }
 
-// drop waits for the write under way, and drops what was read beyond it.
-func (r *transactionsRun) drop() {
-	if r.writing != nil {
-		<-r.writing.done
+// reached notes that the goal is stored, which ends reading again, and the loop if it is UntilCurrent.
+func (r *transactionsRun) reached(ctx context.Context) error {
+	if r.at.Rereading {
+		at, err := r.Sink.CompleteTransactions(context.WithoutCancel(ctx), r.at)
+		if err != nil {
+			return err
+		}
+		r.at = at
+		r.Logger.InfoContext(ctx, "the transaction history was read again to its end", "stream", "transactions",
+			"last_seq", at.LastSeq)
+		if r.Watch.Committed != nil {
+			r.Watch.Committed(at, 0)
+		}
 	}
-	r.batch, r.writing = nil, nil
+	if r.UntilCurrent {
+		return errReached
+	}
+	return nil
+}
+
+// misfits handles a service whose records do not fit those that are stored.
+func (r *transactionsRun) misfits(ctx context.Context, what string) error {
+	behind, err := r.isBehind(ctx)
+	switch {
+	case err != nil:
+		return err
+	case behind:
+		return r.behind(ctx)
+	case time.Since(r.cleared) < clearEvery:
+		r.await(ctx, "the history must be read again once more, a while after the last time: "+what, behindEvery)
+		return nil
+	}
+	return r.clear(ctx, what)
+}
+
+// isBehind reports whether the service does not have the last stored record, and what it shows is stored.
+func (r *transactionsRun) isBehind(ctx context.Context) (bool, error) {
+	newest, err := r.Source.NewestTransactions(ctx, behindDepth)
+	if err != nil {
+		return false, err
+	}
+	ids := make([]string, len(newest))
+	for i := range newest {
+		ids[i] = newest[i].EventID
+	}
+	stored, err := r.Sink.StoredTransactions(ctx, ids)
+	if err != nil || !stored {
+		return false, err
+	}
+	return r.pages.lacksLast(ctx, newest)
+}
+
+// behind waits for a service that is behind what is stored: another instance that lags, or one that lost its history
+// and takes it in again.
+func (r *transactionsRun) behind(ctx context.Context) error {
+	why := "its history is empty, and records of it were stored"
+	if n := len(r.pages.known); n > 0 {
+		why = fmt.Sprintf("the newest stored record, %q, is not in its history yet", r.pages.known[n-1].EventID)
+	}
+	wait, reached := behindEvery, error(nil)
+	if r.UntilCurrent && !r.at.Rereading { // all that it shows is stored
+		wait, reached = 0, errReached
+	}
+	r.await(ctx, "the service is behind: "+why, wait)
+	return reached
+}
+
+// clear removes the records, to read them again from the beginning: that is right whatever happened to the service.
+func (r *transactionsRun) clear(ctx context.Context, why string) error {
+	r.Logger.WarnContext(ctx, "the stored transaction history is not the service's: clearing it, and reading it again "+
+		"from its beginning", "stream", "transactions", "reason", why, "last_seq", r.at.LastSeq)
+	at, err := r.Sink.ClearTransactions(context.WithoutCancel(ctx), r.at)
+	if err != nil {
+		return err
+	}
+	r.cleared, r.caughtUp = time.Now(), false
+	r.arrived(ctx)
+	if r.Watch.Rereading != nil {
+		r.Watch.Rereading(why)
+	}
+	if r.Watch.Committed != nil {
+		r.Watch.Committed(at, 0)
+	}
+	return nil
 }
 
 // answered resets the retry's waits, after the records of a read are committed.
@@ -140,8 +317,8 @@ func (r *transactionsRun) answered(ctx context.Context) {
 	r.retry.Worked()
 }
 
-// await reports, once, that the loop waits for the service, and why.
-func (r *transactionsRun) await(ctx context.Context, why string) {
+// await reports, once, that the loop waits for the service, and why, and waits.
+func (r *transactionsRun) await(ctx context.Context, why string, wait time.Duration) {
 	if r.waiting != why {
 		r.waiting = why
 		r.Logger.WarnContext(ctx, "waiting for the service of the transaction history", "stream", "transactions",
@@ -151,6 +328,7 @@ func (r *transactionsRun) await(ctx context.Context, why string) {
 		}
 	}
 	r.retry.Worked()
+	Sleep(ctx, wait)
 }
 
 // arrived reports that the wait is over.
@@ -175,29 +353,4 @@ func (r *transactionsRun) warnUnknown(ctx context.Context, records []ledger.Tran
 	r.Logger.WarnContext(ctx, "a record is of no kind that this version knows; such records are kept raw in "+
 		"ledger.unknown_transactions",
 		"stream", "transactions", "event_id", records[i].EventID)
-}
-
-// transactionsTarget is a record up to which to read: the newest at some time.
-type transactionsTarget struct {
-	known  bool
-	any    bool // there was a record
-	mark   ledger.TransactionsMark
-	seen   bool // a record equal to it was committed
-	passed bool // then one with another event id was committed: records that share an id are adjacent
-}
-
-func (t *transactionsTarget) take(records []ledger.Transaction) {
-	for i := range records {
-		t.pass(records[i].Cursor(), records[i].Fingerprint)
-	}
-}
-
-func (t *transactionsTarget) pass(cursor ledger.TransactionsCursor, fingerprint func() int64) {
-	switch {
-	case !t.any || t.passed:
-	case cursor != t.mark.Cursor:
-		t.passed = t.seen
-	case !t.seen:
-		t.seen = fingerprint() == t.mark.Fingerprint
-	}
 }

@@ -10,43 +10,6 @@ import (
 	"ledgerindexer/ledger"
 )
 
-func TestEventIDOrderIsTheServices(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		// Neither as texts nor as numbers these ids grow.
-		l := newTransactionsLoop(t, history("#10:0 #9:0 #9:10 #9:2 #zz:1 #00:1 #aa:3 #Z:9 #11:0 #1:0 #8:8 #7:0"))
-		l.service.pageSize = 3
-		stop := l.run()
-		pass(settled)
-		l.service.grow(history("#0:0 #5:5 #4:0")...)
-		pass(settled)
-		require.NoError(t, stop())
-		require.Equal(t, words(l.service.all()), words(l.memory.stored()))
-		require.Empty(t, l.heard())
-		require.Empty(t, l.retried())
-	})
-}
-
-func TestTwoRecordsCanShareAnEventID(t *testing.T) {
-	const all = "a b c=1 c=2 d e=1 e=2 e=3 f g h=1 h=2"
-	for size := range 12 {
-		t.Run(fmt.Sprint("pages of ", size+4), func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				l := newTransactionsLoop(t, history(all))
-				l.service.pageSize = size + 4
-				stop := l.run()
-				pass(settled)
-				require.Equal(t, all, words(l.memory.stored()))
-				l.service.grow(history("i j=1 j=2")...)
-				pass(settled)
-				require.NoError(t, stop())
-				require.Equal(t, all+" i j=1 j=2", words(l.memory.stored()))
-				require.Empty(t, l.heard())
-				require.Empty(t, l.retried())
-			})
-		})
-	}
-}
-
 // The newest id was unique when it was read, and is shared by the record that comes next: a service that is asked with
 // it answers 500 for ever.
 func TestACursorThatBecomesDoubledIsRefusedForEver(t *testing.T) {
@@ -79,9 +42,6 @@ func TestTheCursorIsTheNewestIDThatIsUniqueSoFar(t *testing.T) {
 		stop := l.run()
 		pass(time.Minute)
 		require.NoError(t, stop())
-		_, known, err := l.memory.TransactionsPosition(t.Context())
-		require.NoError(t, err)
-		require.EqualValues(t, "c", NewTransactionPages(l.service, l.told.logger(), known, false).Cursor())
 		l.service.grow(history("f")...)
 		stop = l.run()
 		pass(time.Minute)
@@ -90,35 +50,6 @@ func TestTheCursorIsTheNewestIDThatIsUniqueSoFar(t *testing.T) {
 		require.Zero(t, l.service.requests("after d")+l.service.requests("after e"))
 		require.Empty(t, l.retried())
 	})
-}
-
-// The same record read twice is kept once, two equal records are kept twice: wherever a page ends and whenever they
-// come.
-func TestRecordsAreMatchedByPosition(t *testing.T) {
-	all := history("a b c d d e f f g h h h i j j")
-	for first := 1; first <= len(all); first++ {
-		t.Run(fmt.Sprint("first ", first), func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				l := newTransactionsLoop(t, all[:first])
-				stop := l.run()
-				pass(time.Minute)
-				if first%2 == 0 {
-					require.NoError(t, stop())
-					stop = l.run()
-				}
-				l.service.become(all)
-				pass(settled)
-				require.NoError(t, stop())
-				require.Equal(t, words(all), words(l.memory.stored()))
-				require.Empty(t, l.retried())
-				rereads, going := l.memory.rereads()
-				require.False(t, going)
-				if first != 11 { // between the second and the third of one id: who knows which of them is new?
-					require.Zero(t, rereads)
-				}
-			})
-		})
-	}
 }
 
 // A copy of the newest record looks like it from the end.
@@ -157,33 +88,6 @@ func TestAHistoryWithoutAUniqueID(t *testing.T) {
 	})
 }
 
-func TestAPageThatShrinks(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newTransactionsLoop(t, numbered("a", 200))
-		size := 0
-		l.service.before = func(string) error {
-			l.service.mu.Lock()
-			defer l.service.mu.Unlock()
-			size++
-			l.service.pageSize = []int{7, 1, 3, 12, 2}[size%5]
-			return nil
-		}
-		stop := l.run()
-		pass(settled)
-		require.NoError(t, stop())
-		require.Equal(t, words(l.service.all()), words(l.memory.stored()))
-		require.Empty(t, l.heard())
-		require.Empty(t, l.retried())
-		// Read on after more records than any page has.
-		stop = l.run()
-		l.service.grow(numbered("b", 30)...)
-		pass(settled)
-		require.NoError(t, stop())
-		require.Equal(t, words(l.service.all()), words(l.memory.stored()))
-		require.Empty(t, l.heard())
-	})
-}
-
 // A page that is shorter than the records that share an id can't get past them. That is said, and cured when pages are
 // longer again.
 func TestAPageThatShrinksBelowTheSharedIDs(t *testing.T) {
@@ -208,7 +112,7 @@ func TestAPageThatShrinksBelowTheSharedIDs(t *testing.T) {
 func TestManyRecordsWithoutAUniqueIDAreAProblem(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		records := history("a b c")
-		for i := range mostKnown {
+		for i := range ledger.TransactionsTail {
 			records = append(records, record("x", fmt.Sprint(i)))
 		}
 		n := int64(len(records))
@@ -218,6 +122,6 @@ func TestManyRecordsWithoutAUniqueIDAreAProblem(t *testing.T) {
 		pass(settled)
 		var problem *ledger.Problem
 		require.ErrorAs(t, l.ended(), &problem)
-		require.Equal(t, "the last 1000 records of the transaction history share their event ids with others, so there is none after which it could be read on", problem.What)
+		require.Equal(t, "the last 200 records of the transaction history share their event ids with others, so there is none after which it could be read on", problem.What)
 	})
 }

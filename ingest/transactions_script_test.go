@@ -48,7 +48,7 @@ func numbered(prefix string, n int) (records []ledger.Transaction) {
 
 // before is a history of which not all is known when it is read on.
 func before(records []ledger.Transaction) []ledger.Transaction {
-	return append(numbered("before", transactionsKnown+50), records...)
+	return append(numbered("before", ledger.TransactionsTail+50), records...)
 }
 
 // word is a record as history reads it.
@@ -171,8 +171,7 @@ func (s *transactionsScript) Describe(ctx context.Context) (ledger.TransactionsS
 	return s.service, err
 }
 
-func (s *transactionsScript) TransactionsAfter(ctx context.Context, cursor ledger.TransactionsCursor) ([]ledger.Transaction, error) {
-	id := string(cursor)
+func (s *transactionsScript) TransactionsAfter(ctx context.Context, id string) ([]ledger.Transaction, error) {
 	if err := s.request(ctx, "after "+id); err != nil {
 		return nil, err
 	}
@@ -286,22 +285,23 @@ func (m *transactionsMemory) TransactionsPosition(ctx context.Context) (ledger.T
 		ids[m.records[i].EventID]++
 	}
 	var marks []ledger.TransactionsMark
-	for i := max(0, len(m.records)-mostKnown); i < len(m.records); i++ {
-		record := &m.records[i]
-		marks = append(marks, ledger.TransactionsMark{Cursor: record.Cursor(), Fingerprint: record.Fingerprint(), Unique: ids[record.EventID] == 1})
+	for i := max(0, len(m.records)-ledger.TransactionsTail); i < len(m.records); i++ {
+		mark := m.records[i].Mark()
+		mark.Unique = ids[mark.EventID] == 1
+		marks = append(marks, mark)
 	}
 	return m.at, marks, ctx.Err()
 }
 
 func (m *transactionsMemory) AppendTransactions(
-	ctx context.Context, at ledger.TransactionsPosition, batch ledger.TransactionsBatch,
+	ctx context.Context, at ledger.TransactionsPosition, records []ledger.Transaction,
 ) (ledger.TransactionsPosition, error) {
 	return m.write(ctx, "append", at, func() error {
-		if len(batch.Records) == 0 {
+		if len(records) == 0 {
 			m.mistakes = append(m.mistakes, "nothing to append")
 		}
-		m.records = append(m.records, slices.Clone(batch.Records)...)
-		m.at = m.at.After(batch.Records)
+		m.records = append(m.records, slices.Clone(records)...)
+		m.at = m.at.After(records)
 		return nil
 	})
 }
@@ -324,16 +324,15 @@ func (m *transactionsMemory) CompleteTransactions(ctx context.Context, at ledger
 	})
 }
 
-func (m *transactionsMemory) StoredTransactions(ctx context.Context, eventIDs []string) (map[string]bool, error) {
+func (m *transactionsMemory) StoredTransactions(ctx context.Context, eventIDs []string) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	has := map[string]bool{}
-	for _, record := range m.records {
-		if slices.Contains(eventIDs, record.EventID) {
-			has[record.EventID] = true
+	for _, id := range eventIDs {
+		if !slices.ContainsFunc(m.records, func(t ledger.Transaction) bool { return t.EventID == id }) {
+			return false, ctx.Err()
 		}
 	}
-	return has, ctx.Err()
+	return true, ctx.Err()
 }
 
 // stored is all records, in their order.

@@ -99,40 +99,6 @@ func TestUntilTheHistoryIsCurrent(t *testing.T) {
 	}
 }
 
-// A service that grows faster than it is read does not keep the loop for ever.
-func TestUntilTheHistoryIsCurrentOnABusyService(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newTransactionsLoop(t, append(numbered("a", 95), history("x=1 x=1")...))
-		want := l.service.all()
-		pages := 0
-		l.service.before = func(request string) error {
-			if request != "describe" {
-				pages++
-				l.service.grow(numbered(fmt.Sprint("more", pages), 20)...)
-			}
-			if request != "describe" && pages == 3 {
-				return errAway // what was the newest is not asked for again
-			}
-			return nil
-		}
-		first := false
-		l.service.newest = func(n int) []ledger.Transaction {
-			if !first {
-				first = true
-				return want[len(want)-1:]
-			}
-			return l.service.records[len(l.service.records)-n:] // whatever: it is another one each time
-		}
-		l.set = func(h *Transactions) { h.UntilCurrent = true }
-		l.run()
-		pass(time.Minute)
-		require.NoError(t, l.ended())
-		got := l.memory.stored()
-		require.Equal(t, words(want), words(got[:len(want)]))
-		require.Less(t, len(got), len(want)+60)
-	})
-}
-
 func TestAServiceWithoutAHistory(t *testing.T) {
 	for _, operation := range []string{"after", "newest", "describe"} {
 		t.Run(operation, func(t *testing.T) {
@@ -180,44 +146,12 @@ func TestLastingErrorsEndTheHistory(t *testing.T) {
 	}
 }
 
-// An append that was applied although it returned an error doubles nothing and loses nothing.
-func TestTheOutcomeOfAnAppendIsUnknownAfterAnError(t *testing.T) {
-	for name, applied := range map[string]bool{"applied": true, "not applied": false} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				l := newTransactionsLoop(t, append(numbered("a", 50), history("x x y y")...))
-				writes := 0
-				fail := func(write string) error {
-					if write != "append" {
-						return nil
-					}
-					if writes++; writes%2 == 1 {
-						return errAway
-					}
-					return nil
-				}
-				if applied {
-					l.memory.after = fail
-				} else {
-					l.memory.before = fail
-				}
-				stop := l.run()
-				pass(settled)
-				require.NoError(t, stop())
-				require.Equal(t, words(l.service.all()), words(l.memory.stored()))
-				require.GreaterOrEqual(t, len(l.retried()), 2)
-				require.NotContains(t, fmt.Sprint(l.heard()), "rereading")
-				require.Empty(t, l.memory.mistakes)
-			})
-		})
-	}
-}
-
 // A write that has begun is finished when the loop has to stop.
 func TestAPageOfTheHistoryIsFinished(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newTransactionsLoop(t, numbered("a", 100))
 		l.service.pageSize = transactionsOverlap + 10
+		l.service.before = func(string) error { time.Sleep(time.Second); return nil }
 		l.memory.before = func(write string) error {
 			if write == "append" && len(l.memory.stored()) == l.service.pageSize {
 				l.cancel()

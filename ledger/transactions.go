@@ -26,30 +26,26 @@ func (p TransactionsPosition) After(records []Transaction) TransactionsPosition 
 	return p
 }
 
-// TransactionsCursor is a position in a service's history, opaque to everybody else. The empty one is the beginning.
-type TransactionsCursor string
+// TransactionsTail is how many of the last records are enough to read on after them.
+const TransactionsTail = 200
 
-// Cursor returns the position after the record.
-func (t *Transaction) Cursor() TransactionsCursor { return TransactionsCursor(t.EventID) }
-
-// TransactionsMark identifies a stored record, and the position after it.
+// TransactionsMark identifies a stored record.
 type TransactionsMark struct {
-	Cursor      TransactionsCursor
+	EventID     string
 	Fingerprint int64 // see [Transaction.Fingerprint]
-	Unique      bool  // no other record that was read has this cursor
+	Unique      bool  // no other record that was read has this event id
+}
+
+// Mark returns the mark of a record, as if no other one had its event id.
+func (t *Transaction) Mark() TransactionsMark {
+	return TransactionsMark{EventID: t.EventID, Fingerprint: t.Fingerprint(), Unique: true}
 }
 
 // Is reports whether a record is the stored one, or equal to it.
 func (m TransactionsMark) Is(record *Transaction) bool {
-	return m.Cursor == record.Cursor() && m.Fingerprint == record.Fingerprint()
+	return m.EventID == record.EventID && m.Fingerprint == record.Fingerprint()
 }
 
-// TransactionsBatch is consecutive records to be stored.
-type TransactionsBatch struct {
-	Records []Transaction
-	Cursor  TransactionsCursor // the newest unique one, after them; empty: there is none
-}
-
-// ErrCursorRefused is returned if a history service fails for a cursor. It always does if two of its records share the
-// cursor.
+// ErrCursorRefused is returned if a history service fails to read on after an event id. It always does if two of its
+// records share the id.
 var ErrCursorRefused = errors.New("the service fails to read on after this event id")

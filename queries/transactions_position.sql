@@ -17,15 +17,15 @@ SELECT t.seq, t.event_id, t.fingerprint, ((
 ) = 1)::boolean AS alone
 FROM transactions t WHERE t.seq > @from_exclusive::bigint AND t.seq <= @to_inclusive::bigint ORDER BY t.seq;
 
--- name: TransactionsIDsStored :many
--- The event ids among those given that a record has.
-SELECT w.event_id::text AS event_id
-FROM (SELECT unnest(@event_ids::text[]) AS event_id) w
-WHERE (SELECT t.seq FROM transactions t WHERE t.event_id = w.event_id LIMIT 1) IS NOT NULL;
+-- name: TransactionsStored :one
+-- Whether each of the event ids is that of a record.
+SELECT coalesce(bool_and((SELECT t.seq FROM transactions t WHERE t.event_id = w.event_id LIMIT 1) IS NOT NULL), true)::boolean
+FROM (SELECT unnest(@event_ids::text[]) AS event_id) w;
 
 -- name: TransactionsCheckpoint :exec
 -- ledger_offset: up to where records are derived from updates; NULL: they are served.
-INSERT INTO checkpoints (stream, ledger_offset, event_id) VALUES (@stream, sqlc.narg('ledger_offset'), sqlc.narg('event_id'))
+INSERT INTO checkpoints (stream, ledger_offset, event_id)
+VALUES (@stream, sqlc.narg('ledger_offset'), (SELECT t.event_id FROM transactions t WHERE t.seq = @last_seq))
 ON CONFLICT (stream) DO UPDATE
 SET event_id = excluded.event_id, ledger_offset = excluded.ledger_offset, updated_at = excluded.updated_at;
 

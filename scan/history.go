@@ -19,16 +19,15 @@ type transactionsRequest struct {
 	SortOrder      string `json:"sort_order"`
 }
 
-// TransactionsAfter reads the page of records after a cursor, which is an event id, in the service's own order
-// (interface.md, endpoint 6). It has at most MaxPage records, or fewer if the server or the size of its answers
-// requires it. The empty one reads from the beginning. The number of records does not say whether more follow, even if
-// it is 0: the service also returns an empty page for an id that it does not know.
+// TransactionsAfter reads the page of records after the one with an event id, in the service's own order (interface.md,
+// endpoint 6). It has at most MaxPage records, or fewer if the server or the size of its answers requires it. The empty
+// id reads from the beginning. The number of records does not say whether more follow, even if it is 0: the service
+// also returns an empty page for an id that it does not know.
 //
-// Errors: ledger.ErrCursorRefused where the service fails for this cursor; ledger.ErrNotOffered where it has no such
+// Errors: ledger.ErrCursorRefused where the service fails for this id; ledger.ErrNotOffered where it has no such
 // history; a *ledger.DecodeError where a record can't be understood; a *ledger.Problem where the request is refused, or
 // one record is larger than what can be read; an *Error, which may be tried again, for the rest.
-func (c *Client) TransactionsAfter(ctx context.Context, after ledger.TransactionsCursor) ([]ledger.Transaction, error) {
-	eventID := string(after) // which is what this kind of service reads on after
+func (c *Client) TransactionsAfter(ctx context.Context, eventID string) ([]ledger.Transaction, error) {
 	from, record := "from the beginning", "the first record of the transaction history"
 	if eventID != "" {
 		from = fmt.Sprintf("after event id %q", eventID)

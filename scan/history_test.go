@@ -142,7 +142,7 @@ func TestRequestsAreThoseOfTheDocument(t *testing.T) {
 	_, err := c.Describe(t.Context())
 	require.NoError(t, err)
 	for _, after := range []string{"", "#1220a:0"} {
-		_, err = c.TransactionsAfter(t.Context(), ledger.TransactionsCursor(after))
+		_, err = c.TransactionsAfter(t.Context(), after)
 		require.NoError(t, err)
 	}
 	_, err = c.NewestTransactions(t.Context(), 1)
@@ -344,7 +344,7 @@ func TestOneRecordOverTheSizeLimitNeedsAnOperator(t *testing.T) {
 		"":         "the first record of the transaction history is larger than what is read of an answer. see what the service answers",
 		"#1220a:0": `the record of the transaction history after event id "#1220a:0" is larger than what is read of an answer`,
 	} {
-		_, err := c.TransactionsAfter(t.Context(), ledger.TransactionsCursor(after))
+		_, err := c.TransactionsAfter(t.Context(), after)
 		require.Contains(t, problem(t, err), says)
 		require.ErrorIs(t, err, jsonhttp.ErrTooLarge)
 	}

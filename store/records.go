@@ -123,21 +123,7 @@ func (l *UpdatesWriter) writeDerived(ctx context.Context, tx pgx.Tx, at ledger.T
 	}
 	list.Release()
 	step.To, step.LastSeq, step.Records, step.More = to, next.LastSeq, len(records), to < watermark
-	return l.putDerived(ctx, tx, next, to)
-}
-
-// putDerived moves the position of derived records.
-func (l *UpdatesWriter) putDerived(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition,
-	to ledger.Offset) error {
-	cursor := ledger.TransactionsCursor("")
-	if at.LastSeq > 0 {
-		newest, err := l.store.db.Queries.RecordsNewest(ctx, tx)
-		if err != nil {
-			return fmt.Errorf("read the newest record: %w", err)
-		}
-		cursor = ledger.TransactionsCursor(newest.EventID)
-	}
-	return writing.PutPosition(ctx, tx, at, cursor, &to)
+	return writing.PutPosition(ctx, tx, next, &to)
 }
 
 // nameNetwork records of which network the records are: that whose updates are stored.
@@ -180,7 +166,7 @@ func (l *UpdatesWriter) recordsRemoved(ctx context.Context, tx pgx.Tx, at ledger
 	}
 	q, last := l.store.db.Queries, at.LastSeq
 	at.Revision, at.LastSeq = at.Revision+1, left
-	err := l.putDerived(ctx, tx, at, to)
+	err := writing.PutPosition(ctx, tx, at, &to)
 	if err == nil {
 		err = q.BalancesForget(ctx, tx)
 	}

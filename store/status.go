@@ -169,7 +169,7 @@ func (s *Store) transactionsStatus(ctx context.Context, tx pgx.Tx) (*Transaction
 		return nil, fmt.Errorf("read the stored network: %w", err)
 	}
 	newest, err := q.StatusNewestTransaction(ctx, tx, dbsqlc.StatusNewestTransactionParams{
-		FromExclusive: max(0, position.LastSeq-transactionsWindow), ToInclusive: position.LastSeq,
+		FromExclusive: max(0, position.LastSeq-ledger.TransactionsTail), ToInclusive: position.LastSeq,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the date of the newest record: %w", err)

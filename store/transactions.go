@@ -14,20 +14,17 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// transactionsWindow is how many of the last records recognise where the history was read to.
-const transactionsWindow = 1000
-
 // TransactionsPosition returns how far the transaction history has been read, with its last records, the oldest first.
 func (s *Store) TransactionsPosition(
-	ctx context.Context) (position ledger.TransactionsPosition, window []ledger.TransactionsMark, err error) {
+	ctx context.Context) (position ledger.TransactionsPosition, tail []ledger.TransactionsMark, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
 		if position, err = bounds.TransactionsPosition(ctx, s.db, tx); err != nil {
 			return err
 		}
-		window, err = s.transactionsMarks(ctx, tx, position.LastSeq)
+		tail, err = s.transactionsMarks(ctx, tx, position.LastSeq)
 		return err
 	})
-	return position, window, err
+	return position, tail, err
 }
 
 // TransactionsPosition is as Store has it.
@@ -38,7 +35,7 @@ func (l *TransactionsWriter) TransactionsPosition(
 
 // transactionsMarks reads what recognises the last records up to a seq.
 func (s *Store) transactionsMarks(ctx context.Context, db dbsqlc.DBTX, to int64) ([]ledger.TransactionsMark, error) {
-	from := max(to-transactionsWindow, 0)
+	from := max(to-ledger.TransactionsTail, 0)
 	rows, err := s.db.Queries.TransactionsMarks(ctx, db, dbsqlc.TransactionsMarksParams{FromExclusive: from,
 		ToInclusive: to})
 	if err != nil {
@@ -53,8 +50,7 @@ func (s *Store) transactionsMarks(ctx context.Context, db dbsqlc.DBTX, to int64)
 	}
 	marks := make([]ledger.TransactionsMark, len(rows))
 	for i, row := range rows {
-		marks[i] = ledger.TransactionsMark{Cursor: ledger.TransactionsCursor(row.EventID), Fingerprint: row.Fingerprint,
-			Unique: row.Alone}
+		marks[i] = ledger.TransactionsMark{EventID: row.EventID, Fingerprint: row.Fingerprint, Unique: row.Alone}
 	}
 	return marks, nil
 }
@@ -68,15 +64,11 @@ func (s *Store) TransactionsMarks(ctx context.Context, upTo int64) (marks []ledg
 	return marks, err
 }
 
-// StoredTransactions returns which of the event ids stand on a stored record.
-func (l *TransactionsWriter) StoredTransactions(ctx context.Context, eventIDs []string) (map[string]bool, error) {
-	list, err := l.store.db.Queries.TransactionsIDsStored(ctx, l.term.Pool, eventIDs)
+// StoredTransactions reports whether each of the event ids is that of a stored record.
+func (l *TransactionsWriter) StoredTransactions(ctx context.Context, eventIDs []string) (bool, error) {
+	stored, err := l.store.db.Queries.TransactionsStored(ctx, l.term.Pool, eventIDs)
 	if err != nil {
-		return nil, fmt.Errorf("look for %d event ids: %w", len(eventIDs), err)
-	}
-	stored := make(map[string]bool, len(list))
-	for _, id := range list {
-		stored[id] = true
+		return false, fmt.Errorf("look for %d event ids: %w", len(eventIDs), err)
 	}
 	return stored, nil
 }

@@ -20,16 +20,16 @@ import (
 // Errors: ErrNotLeader, ErrPositionMoved, or the database's; a *ledger.Problem where it would refuse the same again.
 // After any error the outcome is unknown: read TransactionsPosition again.
 func (l *TransactionsWriter) AppendTransactions(ctx context.Context, at ledger.TransactionsPosition,
-	batch ledger.TransactionsBatch) (ledger.TransactionsPosition, error) {
-	if len(batch.Records) == 0 {
+	records []ledger.Transaction) (ledger.TransactionsPosition, error) {
+	if len(records) == 0 {
 		return at, nil
 	}
-	wanted := rows.RecordNames(batch.Records)
+	wanted := rows.RecordNames(records)
 	if err := l.term.Resolve(ctx, wanted); err != nil {
 		return at, err
 	}
-	next, list := at.After(batch.Records), rows.NewRecords()
-	list.AddAll(wanted, l.term.Redacted, at.LastSeq, batch.Records)
+	next, list := at.After(records), rows.NewRecords()
+	list.AddAll(wanted, l.term.Redacted, at.LastSeq, records)
 	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		// Before its rows: its twin may be in doubt, with the same ones.
 		if err := l.holdPosition(ctx, tx, at); err != nil {
@@ -41,11 +41,11 @@ func (l *TransactionsWriter) AppendTransactions(ctx context.Context, at ledger.T
 		if err := l.addToBalances(ctx, tx, &list, at); err != nil {
 			return err
 		}
-		return writing.PutPosition(ctx, tx, next, batch.Cursor, nil)
+		return writing.PutPosition(ctx, tx, next, nil)
 	})
 	if err != nil {
 		return at, fmt.Errorf("write %d records of the transaction history after seq %d, from event id %s on: %w",
-			len(batch.Records), at.LastSeq, batch.Records[0].EventID, session.Refused(err))
+			len(records), at.LastSeq, records[0].EventID, session.Refused(err))
 	}
 	for _, table := range list.Tables() {
 		if table.Count() > 0 {

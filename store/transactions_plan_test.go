@@ -17,8 +17,8 @@ func TestEventIDsAreLookedUpByIndex(t *testing.T) {
 	h.Exec("ANALYZE indexer.transactions")
 	h.Exec("INSERT INTO indexer.transactions (seq, event_id, kind, fingerprint) SELECT i, '#' || md5(i::text) || ':0', 'tap', i FROM generate_series(1, 30000) i")
 	for name, values := range map[string]map[string]string{
-		"TransactionsIDsStored": {"event_ids": "ARRAY['#1:0', '#2:0']"},
-		"TransactionsMarks":     {"from_exclusive": "29000", "to_inclusive": "30000"},
+		"TransactionsStored": {"event_ids": "ARRAY['#1:0', '#2:0']"},
+		"TransactionsMarks":  {"from_exclusive": "29000", "to_inclusive": "30000"},
 	} {
 		plan := h.plan(queryWith(t, "transactions_position.sql", name, values))
 		require.Contains(t, plan, "transactions_event_id", name)

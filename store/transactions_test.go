@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +39,7 @@ func newHistory(t testing.TB) *testHistory {
 // append writes a page. The position that it returns must be the one that is stored.
 func (h *testHistory) append(texts ...string) {
 	h.T.Helper()
-	at, err := h.l.AppendTransactions(h.T.Context(), h.at, h.Batch(storetest.RecordsOf(texts)))
+	at, err := h.l.AppendTransactions(h.T.Context(), h.at, storetest.RecordsOf(texts))
 	h.moved(at, err)
 }
 
@@ -65,7 +67,7 @@ func (h *testHistory) window() string {
 	require.NoError(h.T, err)
 	var list []string
 	for i, mark := range window {
-		text := fmt.Sprint(at.LastSeq-int64(len(window)-1-i), ":", mark.Cursor)
+		text := fmt.Sprint(at.LastSeq-int64(len(window)-1-i), ":", mark.EventID)
 		if mark.Unique {
 			text += "*"
 		}
@@ -94,7 +96,7 @@ func TestHistoryBegins(t *testing.T) {
 	at, _, err := h.l.TransactionsPosition(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, ledger.TransactionsPosition{}, at)
-	at, err = h.l.AppendTransactions(t.Context(), at, storetest.BatchOf(nil))
+	at, err = h.l.AppendTransactions(t.Context(), at, nil)
 	require.NoError(t, err)
 	require.Equal(t, ledger.TransactionsPosition{}, at, "no records are nothing to write")
 	require.Equal(t, "0", h.Row("SELECT count(*) FROM ledger.stream_checkpoints"))
@@ -114,23 +116,33 @@ func TestHistorySeqIsTheServicesOrder(t *testing.T) {
 	require.EqualValues(t, 5, h.at.LastSeq)
 }
 
-// Two records can share one event id, and be equal: both are kept. The checkpoint is the newest id that is unique so
-// far.
+// Two records can share one event id, and be equal: both are kept, and marked.
 func TestHistorySharedEventIDs(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	h.append("a", "b", "b/2")
 	require.Equal(t, "1:a* 2:b 3:b/2", strings.ReplaceAll(h.window(), "3:b", "3:b/2"))
-	require.Equal(t, "a", h.checkpoint())
 	h.append("c", "d")
-	require.Equal(t, "d", h.checkpoint())
 	h.append("d") // equal
 	require.Equal(t, "1:a* 2:b 3:b 4:c* 5:d 6:d", h.window())
-	require.Equal(t, "c", h.checkpoint())
 	h.append("a", "c")
 	require.Equal(t, "1:a 2:b 3:b 4:c 5:d 6:d 7:a 8:c", h.window())
-	require.Equal(t, "none", h.checkpoint())
+	require.Equal(t, "c", h.checkpoint(), "that of the newest record")
 	require.Equal(t, []string{"1:a", "2:b", "3:b/2", "4:c", "5:d", "6:d", "7:a", "8:c"}, h.stored())
+}
+
+// The update id is what stands in an event id between # and the last colon, which only digits follow.
+func TestHistoryUpdateIDs(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	want := map[string]string{
+		"#1220aa:0": "1220aa", "#a:b:17": "a:b", "#a::3": "a:", "#é:3": "é", "#::1": ":", "##:1": "#",
+		"1220aa:0": "", "#1220aa": "", "#:3": "", "#a:": "", "#a:3:": "", "#a:3x": "", "#a:-3": "", "#": "", ":1": "", "#12": "", "é": "",
+	}
+	h.append(slices.Sorted(maps.Keys(want))...)
+	for id, update := range want {
+		require.Equal(t, update, h.Row("SELECT coalesce(update_id, '') FROM ledger.transactions WHERE event_id = $1", id), id)
+	}
 }
 
 // A database belongs to one network.
@@ -180,14 +192,14 @@ func TestHistoryStatus(t *testing.T) {
 	got := *status().History
 	require.Equal(t, d.Row("SELECT extract(epoch FROM updated_at)::text FROM ledger.stream_checkpoints"), fmt.Sprintf("%d.%06d", got.UpdatedAt.Unix(), got.UpdatedAt.Nanosecond()/1000))
 	got.UpdatedAt = time.Time{}
-	require.Equal(t, TransactionsStatus{Records: 3, Cursor: "a", NewestRecord: got.NewestRecord}, got)
+	require.Equal(t, TransactionsStatus{Records: 3, Cursor: "b", NewestRecord: got.NewestRecord}, got)
 	require.True(t, got.NewestRecord.Equal(storetest.Time("2025-01-02T03:04:05Z").Time))
 
 	require.NoError(t, h.l.RecordNetwork(t.Context(), "dso::1"))
 	later := storetest.Tap("later")
 	later.Date = storetest.Time("2025-02-02T03:04:05Z")
 	unknown := ledger.Transaction{EventID: "new", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{}`)}
-	h.moved(h.l.AppendTransactions(t.Context(), h.at, storetest.BatchOf([]ledger.Transaction{later, unknown})))
+	h.moved(h.l.AppendTransactions(t.Context(), h.at, []ledger.Transaction{later, unknown}))
 	got = *status().History
 	require.Equal(t, TransactionsStatus{
 		NetworkID: "dso::1", Records: 5, Cursor: "new", NewestRecord: got.NewestRecord, UpdatedAt: got.UpdatedAt, Unknown: 1,
@@ -249,9 +261,11 @@ func TestTheHistoryIsClearedAsAWhole(t *testing.T) {
 	h.moved(h.l.CompleteTransactions(t.Context(), h.at))
 	require.Equal(t, "false", rereading())
 	require.Equal(t, "a", h.checkpoint(), "where reading goes on")
-	stored, err := h.l.StoredTransactions(t.Context(), []string{"a", "c"})
-	require.NoError(t, err)
-	require.Equal(t, map[string]bool{"a": true}, stored)
+	for ids, want := range map[string]bool{"": true, "a": true, "a b": true, "a c": false} {
+		stored, err := h.l.StoredTransactions(t.Context(), strings.Fields(ids))
+		require.NoError(t, err)
+		require.Equal(t, want, stored, ids)
+	}
 }
 
 // What is searched by event id or update id is found by index, and what does not ask for one does not pay for it.
@@ -282,7 +296,7 @@ func TestHistoryIsReadAsAWhole(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 	require.Equal(t, []string{"1:a"}, h.stored())
-	_, err = h.l.AppendTransactions(t.Context(), h.at, storetest.BatchOf(storetest.RecordsOf([]string{"b"})))
+	_, err = h.l.AppendTransactions(t.Context(), h.at, storetest.RecordsOf([]string{"b"}))
 	require.NoError(t, err)
 	require.Equal(t, []string{"1:a"}, h.stored())
 	require.Equal(t, "a", h.checkpoint())

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -37,13 +36,7 @@ func newTransactionsService(cfg config.Sources, logger *slog.Logger, seen observ
 type transactions struct {
 	*indexer
 	service transactionsService
-
-	known    bool            // the service last reported a release or a network, so it is a Scan
-	absent   *ledger.Problem // why there was no history at the last request; nil: there was one, or none was made yet
-	askAt    time.Time       // when to ask again
-	patience ingest.Backoff  // for a service that is not known to be a Scan
-	network  bool            // the service last reported its network
-	nameless bool            // logged that it does not
+	offered ingest.TransactionsOffered
 }
 
 func newTransactions(x *indexer) (*transactions, error) {
@@ -51,7 +44,8 @@ func newTransactions(x *indexer) (*transactions, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &transactions{indexer: x, service: service}, nil
+	offered := ingest.TransactionsOffered{Logger: x.logger, LookAgain: lookAgainAfter}
+	return &transactions{indexer: x, service: service, offered: offered}, nil
 }
 
 func (h *transactions) ping(ctx context.Context) error {
@@ -80,9 +74,7 @@ func (h *transactions) connect(ctx context.Context) error {
 // connectAsLeader does the same for a leader, with what the loop has read, and records the network in a new database.
 func (h *transactions) connectAsLeader(ctx context.Context, leader *store.TransactionsWriter,
 	service ledger.TransactionsService) error {
-	h.network = service.NetworkID != ""
-	h.known = h.network || service.Release != ""
-	if !h.known {
+	if !h.offered.Described(service) {
 		stored, err := h.store.Network(ctx)
 		if stored != "" {
 			h.service.HistorySeen()
@@ -95,19 +87,7 @@ func (h *transactions) connectAsLeader(ctx context.Context, leader *store.Transa
 // blocker reports that there was no history at the last request, until it is time to ask again. A process that waits
 // for it is ready if the service is a Scan, which has no history from Splice 0.7 on.
 func (h *transactions) blocker(context.Context) (state string, ready bool, err error) {
-	if h.absent == nil || !time.Now().Before(h.askAt) {
-		return "", false, nil
-	}
-	return h.absence(), h.known, nil
-}
-
-// absence describes the wait for a service without a history.
-func (h *transactions) absence() string {
-	again := "it is asked again soon"
-	if h.known {
-		again = fmt.Sprintf("it is asked again every %v", lookAgainAfter)
-	}
-	return fmt.Sprintf("waiting: %s; %s. What to do: %s", h.absent.What, again, h.absent.Do)
+	return h.offered.Wait(), h.offered.IsScan(), nil
 }
 
 func (h *transactions) take(ctx context.Context) (*store.Leader, func(context.Context, *stream) (bool, error), bool,
@@ -121,11 +101,11 @@ func (h *transactions) take(ctx context.Context) (*store.Leader, func(context.Co
 
 func (h *transactions) run(ctx context.Context, s *stream, leader *store.TransactionsWriter) (done bool, err error) {
 	t := &transactionsTerm{transactions: h, stream: s, report: h.report(s.name(), leader.Leader)}
-	if h.absent == nil { // else the state stays until the service has answered
+	if h.offered.Absent() == nil { // else the state stays until the service has answered
 		t.setState()
 	}
 	defer func() {
-		if h.absent == nil {
+		if h.offered.Absent() == nil {
 			h.metrics.TasksEnded(s.name())
 		}
 	}()
@@ -174,60 +154,20 @@ func (h *transactions) startTasks(ctx context.Context, leader *store.Transaction
 // notOffered reports once that the service has no history, with the cure. The updates continue without it; if there are
 // none, or with --until-current, the stream fails.
 func (t *transactionsTerm) notOffered(ctx context.Context, err error) (done bool, _ error) {
-	news := t.noteAbsent(err)
-	reason := ingest.Reason(t.absent)
+	news := t.offered.NoteAbsent(err)
+	absent, scan := t.offered.Absent(), t.offered.IsScan()
+	reason := ingest.Reason(absent)
 	t.report.Note(ctx, reason)
 	// What is not known to be a Scan may be one that is starting: it is asked again soon, and is no failure yet.
-	if (t.known || t.cfg.UntilCurrent || t.alone()) && !t.noteFailure(t.stream, t.absent) {
-		return false, t.absent
+	if (scan || t.cfg.UntilCurrent || t.alone()) && !t.noteFailure(t.stream, absent) {
+		return false, absent
 	}
-	t.stream.set(admin.Waits, t.known, t.absence())
+	t.stream.set(admin.Waits, scan, t.offered.Wait())
 	if news {
 		t.logger.WarnContext(ctx, "there is no transaction history to read; the updates continue without it",
 			"stream", t.stream.name(), "error", reason)
 	}
 	return t.cfg.UntilCurrent, nil
-}
-
-// noteAbsent records that there is no history, and when to ask again. It reports whether that is news.
-func (h *transactions) noteAbsent(err error) (news bool) {
-	problem := h.problem(err)
-	news = h.absent == nil || h.absent.What != problem.What
-	wait := lookAgainAfter
-	if !h.known {
-		wait = h.patience.Next(err)
-	}
-	h.absent, h.askAt = problem, time.Now().Add(wait)
-	return news
-}
-
-// notePresent records that there is a history. It reports whether there was none before.
-func (h *transactions) notePresent(ctx context.Context) (news bool) {
-	news = h.absent != nil
-	if news {
-		h.logger.InfoContext(ctx, "the Scan service has a transaction history now")
-	}
-	h.absent = nil
-	h.patience.Reset()
-	if !h.network && !h.nameless {
-		h.nameless = true
-		h.logger.WarnContext(ctx, "the Scan service does not report its network: one of another network behind the URL "+
-			"would not be noticed")
-	}
-	return news
-}
-
-// problem returns the error for a service without a history. If it is not known to be a Scan, the URL may be wrong.
-func (h *transactions) problem(err error) *ledger.Problem {
-	what := "the Scan service has no transaction history (POST /v0/transactions), which is gone from Splice 0.7 on"
-	do := "read the updates of the network instead, with --scan-history=updates, into schema network (what is stored of " +
-		"the history stays); or give a Scan of Splice 0.6 or earlier with --scan-url, or leave it out: who holds what is " +
-		"answered by ledger.holdings"
-	if !h.known {
-		what = "there is no transaction history (POST /v0/transactions) at the Scan URL"
-		do = "check --scan-url, mostly https://HOST/api/scan; where it is right, the Scan is of Splice 0.7 or later: " + do
-	}
-	return &ledger.Problem{What: what, Do: do, Err: err}
 }
 
 type transactionsTerm struct {
@@ -306,7 +246,7 @@ func (t *transactionsTerm) setState() {
 // noteRead records that the history was read; an earlier term may have found none.
 func (t *transactionsTerm) noteRead(ctx context.Context) {
 	t.stream.retry.Worked() // both sides answered
-	if t.notePresent(ctx) {
+	if t.offered.NotePresent(ctx) {
 		t.noteFailure(t.stream, nil)
 		t.setState()
 	}
@@ -320,15 +260,15 @@ type transactionsSink struct {
 }
 
 func (s transactionsSink) AppendTransactions(
-	ctx context.Context, at ledger.TransactionsPosition, batch ledger.TransactionsBatch,
+	ctx context.Context, at ledger.TransactionsPosition, records []ledger.Transaction,
 ) (ledger.TransactionsPosition, error) {
-	position, err := s.TransactionsWriter.AppendTransactions(ctx, at, batch)
+	position, err := s.TransactionsWriter.AppendTransactions(ctx, at, records)
 	if err != nil {
 		return position, err
 	}
-	for i := range batch.Records {
-		if batch.Records[i].Date.Valid {
-			s.of.metrics.TransactionStored(batch.Records[i].Date.Time)
+	for i := range records {
+		if records[i].Date.Valid {
+			s.of.metrics.TransactionStored(records[i].Date.Time)
 		}
 	}
 	return position, nil

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -202,49 +200,6 @@ func TestScanWithoutAHistory(t *testing.T) {
 		cfg.ScanURL[0] += "/elsewhere"
 		requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), "at the Scan URL", "check --scan-url")
 	})
-}
-
-// A Scan without a history is asked again every ten minutes, by a process that is ready; what is not known to be a Scan
-// soon, by one that is not. What has not changed is said once, and so is that a service does not tell its network.
-func TestWhenAServiceWithoutAHistoryIsAskedAgain(t *testing.T) {
-	t.Parallel()
-	for _, known := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			var log journal
-			h := &transactions{indexer: &indexer{logger: log.logger()}, known: known}
-			require.True(t, h.noteAbsent(ledger.ErrNotOffered))
-			asked := 0
-			for range 3600 {
-				state, ready, err := h.blocker(t.Context())
-				require.NoError(t, err)
-				if state == "" {
-					require.False(t, h.noteAbsent(ledger.ErrNotOffered))
-					asked++
-				} else {
-					require.Equal(t, known, ready)
-					require.Equal(t, known, strings.Contains(state, "it is asked again every 10m0s"))
-				}
-				time.Sleep(time.Second)
-			}
-			if known {
-				require.Equal(t, 5, asked)
-			} else {
-				require.Greater(t, asked, 3600/30)
-				require.Less(t, asked, 3600/10)
-			}
-			h.known = !known
-			require.True(t, h.noteAbsent(ledger.ErrNotOffered), "it is something else")
-			require.Empty(t, log.text.String())
-
-			require.True(t, h.notePresent(t.Context()))
-			require.False(t, h.notePresent(t.Context()))
-			state, _, err := h.blocker(t.Context())
-			require.NoError(t, err)
-			require.Empty(t, state)
-			require.Len(t, log.lines(t, "the Scan service has a transaction history now"), 1)
-			require.Len(t, log.lines(t, unnamed), 1)
-		})
-	}
 }
 
 const unnamed = "the Scan service does not report its network: one of another network behind the URL would not be noticed"

@@ -162,7 +162,7 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 		return nil
 	}
 	h.begin("transaction history")
-	pages := ingest.NewTransactionPages(h.Source, h.Logger, nil, true)
+	pages := ingest.NewTransactionPages(h.Source, nil, true)
 	for at := int64(0); at < standing.LastSeq; {
 		page, err := h.next(ctx, pages)
 		if err != nil {
@@ -198,22 +198,11 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 func (h *Transactions) next(ctx context.Context,
 	pages *ingest.TransactionPages) (records []ledger.Transaction, err error) {
 	err = Retry(ctx, h.Logger, func() error {
-		for again := range 2 {
-			var misfit *ingest.TransactionsMisfit
-			if records, err = pages.Next(ctx); errors.As(err, &misfit) {
-				return errTransactionsChanged
-			}
-			if err != nil || len(records) > 0 {
-				return err
-			}
-			// A page without records is also the answer to a cursor that the service does not know any more.
-			if end, _, err := pages.AtEnd(ctx, 1); err != nil || end {
-				return err
-			} else if again > 0 {
-				return errTransactionsChanged
-			}
+		records, err = pages.Next(ctx)
+		if _, changed := errors.AsType[*ingest.TransactionsMisfit](err); changed {
+			return errTransactionsChanged
 		}
-		return nil
+		return err
 	})
 	return records, err
 }

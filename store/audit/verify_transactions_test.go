@@ -71,17 +71,7 @@ func (h *servedTransactions) follow(from, to int) {
 
 func (h *servedTransactions) append(records []ledger.Transaction) {
 	h.t.Helper()
-	batch := ledger.TransactionsBatch{Records: records}
-	times := map[string]int{}
-	for _, record := range records {
-		times[record.EventID]++
-	}
-	for _, record := range records {
-		if times[record.EventID] == 1 {
-			batch.Cursor = record.Cursor()
-		}
-	}
-	at, err := h.leader.AppendTransactions(h.t.Context(), h.at, batch)
+	at, err := h.leader.AppendTransactions(h.t.Context(), h.at, records)
 	require.NoError(h.t, err)
 	h.at = at
 }
@@ -94,7 +84,7 @@ func (h *servedTransactions) pages() [][]ledger.Transaction {
 
 func (h *servedTransactions) all() []ledger.Transaction {
 	h.t.Helper()
-	pages := ingest.NewTransactionPages(h.client, slog.New(slog.DiscardHandler), nil, true)
+	pages := ingest.NewTransactionPages(h.client, nil, true)
 	var all []ledger.Transaction
 	for {
 		page, err := pages.Next(h.t.Context())
@@ -164,7 +154,7 @@ func TestTheHistoryIsVerifiedAndReadAgain(t *testing.T) {
 		require.Zero(t, is.Left, damage.sql)
 		require.Equal(t, want, h.ids(), damage.sql)
 		if damage.relation != "balance_rounds" { // which alone is written again
-			_, err = h.leader.AppendTransactions(t.Context(), h.at, ledger.TransactionsBatch{Records: h.all()[:1]})
+			_, err = h.leader.AppendTransactions(t.Context(), h.at, h.all()[:1])
 			require.ErrorIs(t, err, store.ErrPositionMoved, "who writes sees that it was read again")
 		}
 	}

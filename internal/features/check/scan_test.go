@@ -332,7 +332,7 @@ func storeHistory(t *testing.T, url, network string) {
 	require.NoError(t, err)
 	records, err := ledger.DecodeTransactions([]byte(`{"transactions": [` + tap(time.Now()) + `]}`))
 	require.NoError(t, err)
-	_, err = leader.AppendTransactions(t.Context(), at, ledger.TransactionsBatch{Records: records, Cursor: records[len(records)-1].Cursor()})
+	_, err = leader.AppendTransactions(t.Context(), at, records)
 	require.NoError(t, err)
 }
 

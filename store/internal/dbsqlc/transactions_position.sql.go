@@ -10,48 +10,22 @@ import (
 )
 
 const transactionsCheckpoint = `-- name: TransactionsCheckpoint :exec
-INSERT INTO checkpoints (stream, ledger_offset, event_id) VALUES ($1, $2, $3)
+INSERT INTO checkpoints (stream, ledger_offset, event_id)
+VALUES ($1, $2, (SELECT t.event_id FROM transactions t WHERE t.seq = $3))
 ON CONFLICT (stream) DO UPDATE
 SET event_id = excluded.event_id, ledger_offset = excluded.ledger_offset, updated_at = excluded.updated_at
 `
 
 type TransactionsCheckpointParams struct {
-	Stream       string  `db:"stream"`
-	LedgerOffset *int64  `db:"ledger_offset"`
-	EventID      *string `db:"event_id"`
+	Stream       string `db:"stream"`
+	LedgerOffset *int64 `db:"ledger_offset"`
+	LastSeq      int64  `db:"last_seq"`
 }
 
 // ledger_offset: up to where records are derived from updates; NULL: they are served.
 func (q *Queries) TransactionsCheckpoint(ctx context.Context, db DBTX, arg TransactionsCheckpointParams) error {
-	_, err := db.Exec(ctx, transactionsCheckpoint, arg.Stream, arg.LedgerOffset, arg.EventID)
+	_, err := db.Exec(ctx, transactionsCheckpoint, arg.Stream, arg.LedgerOffset, arg.LastSeq)
 	return err
-}
-
-const transactionsIDsStored = `-- name: TransactionsIDsStored :many
-SELECT w.event_id::text AS event_id
-FROM (SELECT unnest($1::text[]) AS event_id) w
-WHERE (SELECT t.seq FROM transactions t WHERE t.event_id = w.event_id LIMIT 1) IS NOT NULL
-`
-
-// The event ids among those given that a record has.
-func (q *Queries) TransactionsIDsStored(ctx context.Context, db DBTX, eventIds []string) ([]string, error) {
-	rows, err := db.Query(ctx, transactionsIDsStored, eventIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var event_id string
-		if err := rows.Scan(&event_id); err != nil {
-			return nil, err
-		}
-		items = append(items, event_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const transactionsMarks = `-- name: TransactionsMarks :many
@@ -186,4 +160,17 @@ func (q *Queries) TransactionsSeqs(ctx context.Context, db DBTX, arg Transaction
 		return nil, err
 	}
 	return items, nil
+}
+
+const transactionsStored = `-- name: TransactionsStored :one
+SELECT coalesce(bool_and((SELECT t.seq FROM transactions t WHERE t.event_id = w.event_id LIMIT 1) IS NOT NULL), true)::boolean
+FROM (SELECT unnest($1::text[]) AS event_id) w
+`
+
+// Whether each of the event ids is that of a record.
+func (q *Queries) TransactionsStored(ctx context.Context, db DBTX, eventIds []string) (bool, error) {
+	row := db.QueryRow(ctx, transactionsStored, eventIds)
+	var column_1 bool
+	err := row.Scan(&column_1)
+	return column_1, err
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 )
@@ -152,25 +151,6 @@ func (d *DB) Coverage() []string {
 func (d *DB) Watermark() string {
 	d.T.Helper()
 	return d.Row("SELECT ledger_offset FROM indexer.checkpoints WHERE stream = 'updates'")
-}
-
-// Batch returns records that follow those that are stored, as the reader of the history would have them written.
-func (d *DB) Batch(records []ledger.Transaction) ledger.TransactionsBatch {
-	d.T.Helper()
-	all := d.Rows("SELECT event_id FROM indexer.transactions ORDER BY seq")
-	batch, known := ledger.TransactionsBatch{Records: records}, map[string]int{}
-	for i := range records {
-		all = append(all, records[i].EventID)
-	}
-	for _, id := range all {
-		known[id]++
-	}
-	for _, id := range all {
-		if known[id] == 1 {
-			batch.Cursor = ledger.TransactionsCursor(id)
-		}
-	}
-	return batch
 }
 
 // Columns returns the columns of a table of schema indexer, with their types.

@@ -22,7 +22,7 @@ type SnapshotWriter interface {
 // RecordsWriter writes the transaction history.
 type RecordsWriter interface {
 	AppendTransactions(ctx context.Context, at ledger.TransactionsPosition,
-		batch ledger.TransactionsBatch) (ledger.TransactionsPosition, error)
+		records []ledger.Transaction) (ledger.TransactionsPosition, error)
 }
 
 // WriteEverything writes rows into every table that is sealed, with a snapshot at offset 100.
@@ -34,7 +34,7 @@ func (d *DB) WriteEverything(up SnapshotWriter, history RecordsWriter) {
 	_, err = up.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true, Entries: EveryEntry()})
 	require.NoError(d.T, err)
 	require.NoError(d.T, up.Append(ctx, Scope, EveryKind(100)))
-	_, err = history.AppendTransactions(ctx, ledger.TransactionsPosition{}, BatchOf(EveryTransaction(d.T)))
+	_, err = history.AppendTransactions(ctx, ledger.TransactionsPosition{}, EveryTransaction(d.T))
 	require.NoError(d.T, err)
 	d.Exec(`UPDATE indexer.transactions SET exact = '{"mint.amount": "007"}' WHERE seq = 1`)
 }

@@ -32,15 +32,6 @@ func RecordsOf(texts []string) []ledger.Transaction {
 	return list
 }
 
-// BatchOf returns a batch of records, with the cursor of the last one.
-func BatchOf(records []ledger.Transaction) ledger.TransactionsBatch {
-	batch := ledger.TransactionsBatch{Records: records}
-	for i := range records {
-		batch.Cursor = records[i].Cursor()
-	}
-	return batch
-}
-
 // Transfer returns a record of a transfer with balance changes, of an amount and a rate for each party; none: an empty
 // list.
 func Transfer(round *int64, changes ...ledger.BalanceChange) ledger.Transaction {

@@ -11,19 +11,14 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// PutPosition moves the position, and the checkpoint to a cursor. derived is the offset up to which records are derived
-// from updates; nil: they are served.
-func PutPosition(ctx context.Context, tx pgx.Tx, next ledger.TransactionsPosition, cursor ledger.TransactionsCursor,
-	derived *ledger.Offset) error {
+// PutPosition moves the position, and the checkpoint to its record. derived is the offset up to which records are
+// derived from updates; nil: they are served.
+func PutPosition(ctx context.Context, tx pgx.Tx, next ledger.TransactionsPosition, derived *ledger.Offset) error {
 	if err := queries.TransactionsPositionPut(ctx, tx, dbsqlc.TransactionsPositionPutParams(next)); err != nil {
 		return fmt.Errorf("move the position in the transaction history: %w", err)
 	}
 	checkpoint := dbsqlc.TransactionsCheckpointParams{Stream: tables.StreamTransactions,
-		LedgerOffset: (*int64)(derived)}
-	if cursor != "" {
-		id := string(cursor)
-		checkpoint.EventID = &id
-	}
+		LedgerOffset: (*int64)(derived), LastSeq: next.LastSeq}
 	if err := queries.TransactionsCheckpoint(ctx, tx, checkpoint); err != nil {
 		return fmt.Errorf("store the checkpoint of the transaction history: %w", err)
 	}
@@ -44,7 +39,7 @@ func ClearRecords(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition
 		return at, fmt.Errorf("note that the rounds of the records are not known: %w", err)
 	}
 	next = ledger.TransactionsPosition{Revision: at.Revision + 1, Rereading: true}
-	if err := PutPosition(ctx, tx, next, "", nil); err != nil {
+	if err := PutPosition(ctx, tx, next, nil); err != nil {
 		return at, err
 	}
 	if err := Unseal(ctx, tx, tables.StreamTransactions, 0); err != nil {
