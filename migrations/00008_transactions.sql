@@ -40,10 +40,12 @@ COMMENT ON COLUMN ledger.stream_checkpoints.rereading IS 'Of transactions: the r
 
 -- Records: written once, never updated -----------------------------------------------------------------------------
 
--- A regular expression would take twice as long.
+-- It is computed for each record that is written, for the index: LIKE and rtrim on the whole id would take half as long again, a regular
+-- expression three times as long.
 CREATE FUNCTION update_id_of(event_id text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN rtrim(event_id, '0123456789') LIKE '#_%:' AND event_id NOT LIKE '%:'
-    THEN left(substr(rtrim(event_id, '0123456789'), 2), -1) END;
+RETURN CASE WHEN starts_with(event_id, '#') AND split_part(event_id, ':', -1) <> ''
+        AND translate(split_part(event_id, ':', -1), '0123456789', '') = ''
+    THEN nullif(substr(left(event_id, -1 - length(split_part(event_id, ':', -1))), 2), '') END;
 COMMENT ON FUNCTION update_id_of(text) IS 'The update id in an event id, which is #, the update id, a colon and the node id. NULL for an id of another form.';
 
 CREATE TABLE transactions (
@@ -63,7 +65,7 @@ CREATE TABLE transactions (
     ledger_offset    bigint
 );
 CREATE INDEX transactions_exact ON transactions (seq) WHERE exact IS NOT NULL;
-CREATE INDEX transactions_offset ON transactions (ledger_offset, seq);
+CREATE INDEX transactions_offset ON transactions (ledger_offset, seq) WHERE ledger_offset IS NOT NULL;
 CREATE INDEX transactions_event_id ON transactions USING hash (event_id);
 CREATE INDEX transactions_update_id ON transactions USING hash (update_id_of(event_id));
 CREATE INDEX transactions_date ON transactions USING brin (date);
