@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"log/slog"
 	"net/http/httptest"
 	"slices"
 	"strings"
