@@ -108,20 +108,39 @@ func TestAPageThatShrinksBelowTheSharedIDs(t *testing.T) {
 	})
 }
 
-// More records than are known at most share their ids: from no service can it be read on.
+// As many records as are known share their ids: from no service can it be read on. One of its own is enough, wherever it
+// stands among them.
 func TestManyRecordsWithoutAUniqueIDAreAProblem(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		records := history("a b c")
-		for i := range ledger.TransactionsTail {
-			records = append(records, record("x", fmt.Sprint(i)))
-		}
-		n := int64(len(records))
-		l := newTransactionsLoop(t, records)
-		l.memory.records, l.memory.at = records, ledger.TransactionsPosition{Revision: 1, LastSeq: n}
-		l.run()
-		pass(settled)
-		var problem *ledger.Problem
-		require.ErrorAs(t, l.ended(), &problem)
-		require.Equal(t, "the last 200 records of the transaction history share their event ids with others, so there is none after which it could be read on", problem.What)
+	shared := make([]ledger.Transaction, ledger.TransactionsTail)
+	for i := range shared {
+		shared[i] = record("x", fmt.Sprint(i))
+	}
+	t.Run("none", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			l := newTransactionsLoop(t, append(history("a b c"), shared...))
+			l.service.pageSize = 1000
+			for range 2 {
+				l.run()
+				pass(settled)
+				var problem *ledger.Problem
+				require.ErrorAs(t, l.ended(), &problem)
+				require.Equal(t, "the last 200 records of the transaction history share their event ids with others, so there "+
+					"is none after which it could be read on", problem.What)
+			}
+			require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+		})
+	})
+	t.Run("one", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			l := newTransactionsLoop(t, append(append(history("a b c"), shared...), history("y")...))
+			l.service.pageSize = 1000
+			stop := l.run()
+			pass(time.Minute)
+			l.service.grow(history("z")...)
+			pass(time.Minute)
+			require.NoError(t, stop())
+			require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+			require.Empty(t, l.heard())
+		})
 	})
 }

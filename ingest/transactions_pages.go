@@ -243,5 +243,5 @@ func (p *TransactionPages) isStill(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	return err == nil && (len(newest) > 0 || len(p.known) == 0), err
+	return err == nil, err
 }

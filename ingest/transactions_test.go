@@ -65,7 +65,11 @@ func TestAnIdleHistoryCostsFewRequests(t *testing.T) {
 		pass(transactionsMatchEvery - 2*time.Minute)
 		require.InDelta(t, 240, l.service.requests("")-all, 80)
 		require.Equal(t, pages, l.service.requests("after"))
+		// What the newest records do not show is seen by and by.
+		l.service.become(history("b a c d d"))
+		pass(transactionsMatchEvery)
 		require.NoError(t, stop())
+		require.Equal(t, "b a c d d", words(l.memory.stored()))
 	})
 }
 
