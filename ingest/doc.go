@@ -12,6 +12,6 @@
 // snapshot. orderedCommits writes concurrently and commits in order. forkCheck detects a participant whose updates are
 // not the stored ones: before anything is read, and whenever another server may have begun to answer.
 //
-// Background tasks, which task.go names, run beside the updates. Their failures are recorded, and never end or delay the
-// stream.
+// Background tasks, which task.go names, run beside the updates. Their failures are recorded, and never end or delay
+// the stream.
 package ingest

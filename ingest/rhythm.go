@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// LongPoll is how long a source is asked to hold a poll on a quiet ledger: well below the 20 s after which servers give
-	// up on a request.
+	// LongPoll is how long a source is asked to hold a poll on a quiet ledger: well below the 20 s after which servers
+	// give up on a request.
 	LongPoll = 10 * time.Second
 	// The most updates that one open-ended read asks for.
 	fullPoll = 200

@@ -4,6 +4,6 @@
 //
 // It knows no HTTP and no SQL and imports nothing else of this project. Decoding is strict: duplicate keys, bad
 // UTF-8, an element with two variants or none and a missing required field are errors that name the offset, or the
-// event id of a record. Unknown kinds of updates, events, entries and records, and unknown members, are kept as the server sent
-// them.
+// event id of a record. Unknown kinds of updates, events, entries and records, and unknown members, are kept as the
+// server sent them.
 package ledger
