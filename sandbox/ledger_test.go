@@ -153,14 +153,3 @@ func TestSmallLedgerHasEverything(t *testing.T) {
 	require.Positive(t, upgraded)
 	require.True(t, strings.Contains(all, `"interfaceViews":[{"interfaceId":`))
 }
-
-func TestUpdateOfManyEvents(t *testing.T) {
-	t.Parallel()
-	l := grown(t, Options{Seed: 3, EventsPerUpdate: 5000}, 3)
-	most := 0
-	for _, u := range l.view().updates {
-		most = max(most, int(u.count))
-	}
-	require.Greater(t, most, 3000)
-	require.Greater(t, len(everything(l, Scope{Shape: LedgerEffects})), 3_000_000)
-}

@@ -5,12 +5,9 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"ledgerindexer/internal/tools/openapi"
 )
 
 func serveScan(t *testing.T, l *Ledger, opts ScanOptions) (*client, *Scan) {
@@ -42,8 +39,6 @@ func (a answer) scanError(status int, text string) {
 	require.Contains(a.t, e["error"], text)
 }
 
-func idOf(record map[string]any) string { return record["event_id"].(string) }
-
 // repeated are the event ids that stand on more than one record.
 func repeated(ids []string) map[string]bool {
 	seen, twice := map[string]bool{}, map[string]bool{}
@@ -53,66 +48,6 @@ func repeated(ids []string) map[string]bool {
 	}
 	maps.DeleteFunc(twice, func(_ string, is bool) bool { return !is })
 	return twice
-}
-
-// walk reads the whole history page by page. After a page it continues from the last event id that is on one record
-// only, and drops what it has read behind that one.
-func (c *client) walk(order string, size int, twice map[string]bool) (all []map[string]any, pages [][]byte) {
-	c.t.Helper()
-	all = []map[string]any{}
-	cursor, behind := "", 0
-	for {
-		a := c.post(pathTransactions, `{"page_size":%d,"page_end_event_id":%q,"sort_order":%q}`, size, cursor, order)
-		page := a.records()
-		require.LessOrEqual(c.t, len(page), size)
-		if len(page) == behind {
-			return all, pages
-		}
-		pages = append(pages, a.body)
-		require.Equal(c.t, all[len(all)-behind:], page[:behind])
-		all = append(all, page[behind:]...)
-		behind = 0
-		for i := len(all) - 1; i >= 0 && twice[idOf(all[i])]; i-- {
-			behind++
-		}
-		cursor = idOf(all[len(all)-1-behind])
-	}
-}
-
-func TestScanPagesWalkTheHistoryOnce(t *testing.T) {
-	t.Parallel()
-	l := grown(t, Options{Seed: 21}, 700)
-	c, s := serveScan(t, l, ScanOptions{})
-	ids := s.EventIDs()
-	require.Greater(t, len(ids), 60)
-	twice := repeated(ids)
-	require.NotEmpty(t, twice)
-	api := openapi.Scan(t, "0.6")
-	var first []map[string]any
-	for _, size := range []int{4, 17, 1000} {
-		for _, order := range []string{"asc", "desc"} {
-			all, pages := c.walk(order, size, twice)
-			if order == "desc" {
-				slices.Reverse(all)
-			}
-			got := make([]string, len(all))
-			for i, r := range all {
-				got[i] = idOf(r)
-			}
-			require.Equal(t, ids, got, "%s by %d", order, size)
-			if first == nil {
-				first = all
-			}
-			require.Equal(t, first, all)
-			for _, page := range pages {
-				require.NoError(t, api.CheckResponse("POST", pathTransactions, 200, page))
-			}
-		}
-	}
-	// Ascending is the default, and the empty cursor is none.
-	require.Equal(t, first[:3], c.post(pathTransactions, `{"page_size":3}`).records())
-	require.Equal(t, first[:3], c.post(pathTransactions, `{"page_size":3,"page_end_event_id":null,"sort_order":null}`).records())
-	require.Equal(t, first[len(first)-1:], c.post(pathTransactions, `{"page_size":1,"page_end_event_id":"","sort_order":"desc"}`).records())
 }
 
 // More requests of an operation than the limit are refused until the next second, in the form of the real service;

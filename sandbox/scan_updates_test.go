@@ -55,30 +55,6 @@ func (c *client) walkNetwork(size int) (all []map[string]any) {
 	}
 }
 
-func TestNetworkPagesWalkTheHistoryOnce(t *testing.T) {
-	t.Parallel()
-	l := grown(t, Options{Seed: 31}, 900)
-	c, _ := serveScan(t, l, ScanOptions{Release: "0.7.1", MigrateAfter: 500})
-	all := c.walkNetwork(1000)
-	require.Greater(t, len(all), 150)
-	for _, size := range []int{1, 7, len(all)} {
-		require.Equal(t, all, c.walkNetwork(size))
-	}
-	var last int64
-	var lastAt time.Time
-	seen := map[int64]bool{}
-	for _, item := range all {
-		migration, at := networkPlace(t, item)
-		require.True(t, migration > last || migration == last && at.After(lastAt))
-		last, lastAt, seen[migration] = migration, at, true
-		require.Equal(t, item, c.do(http.MethodGet, pathNetworkUpdates+"/"+item["update_id"].(string), "").object())
-	}
-	require.Len(t, seen, 2)
-	require.Empty(t, c.post(pathNetworkUpdates, `{"page_size":5,"after":%s}`, after(t, all[len(all)-1])).items())
-	require.Equal(t, all[:1], c.post(pathNetworkUpdates, `{"page_size":1,"after":{"after_migration_id":0,"after_record_time":"2099-01-01T00:00:00Z"}}`).items())
-	require.Empty(t, c.post(pathNetworkUpdates, `{"page_size":1,"after":{"after_migration_id":2,"after_record_time":"2099-01-01T00:00:00Z"}}`).items())
-}
-
 func TestNetworkUpdatesMatchTheServicesDocuments(t *testing.T) {
 	t.Parallel()
 	l := grown(t, Options{Seed: 32, Elsewhere: true}, 900)

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"fmt"
-	"net/http"
 	"testing"
 	"time"
 
@@ -12,22 +11,6 @@ import (
 const anyParty = `{"filtersForAnyParty":{"cumulative":[]}}`
 
 var allUpdates = Scope{Shape: LedgerEffects}.UpdateFormat()
-
-func TestOpenEndedReadReturnsAtItsLimit(t *testing.T) {
-	t.Parallel()
-	l := grown(t, Options{Seed: 2}, 30)
-	waiting := make(chan struct{})
-	c := serve(t, l, ServerOptions{NoCheckpoints: true, Fault: func(*http.Request) *Fault { close(waiting); return nil }})
-	begin := l.End()
-	done := make(chan answer)
-	go func() {
-		done <- c.post("/v2/updates?limit=2&stream_idle_timeout_ms=15000", `{"beginExclusive":%d,"updateFormat":%s}`, begin, allUpdates)
-	}()
-	<-waiting
-	l.Grow(1)
-	l.Grow(5)
-	require.Len(t, (<-done).list(), 2)
-}
 
 func TestCheckpointsOnlyOnOpenEndedReads(t *testing.T) {
 	t.Parallel()
