@@ -270,3 +270,9 @@ func TestALedgerThatEndsBelowTheWatermarkIsAProblem(t *testing.T) {
 		require.Zero(t, l.ledger.asked("read")+l.ledger.asked("tail"))
 	})
 }
+
+// A poll on a quiet ledger ends before servers give up on a request, which is after 20 s.
+func TestALongPollEndsBeforeTheServerGivesUp(t *testing.T) {
+	t.Parallel()
+	require.Less(t, longestGap(1), 15*time.Second)
+}
