@@ -15,7 +15,8 @@ const (
 	// Each page begins this many known records early. They must come again, as a proof that the service and its order are
 	// the same.
 	transactionsOverlap = 50
-	// A service may refuse so many event ids, one after the other, before the whole try ends.
+	// A service that refuses so many event ids, one after the other, is not refusing them for being there twice: it fails,
+	// and they are tried again.
 	mostRefused = 20
 	// A service that has nothing more is asked for so many of its newest records about this often, and for the page of the
 	// last known ones at least this often.
@@ -45,6 +46,7 @@ func (e *TransactionsMisfit) Error() string { return e.What }
 
 // Next reads the next records. None: there are no more. The error may be a *TransactionsMisfit.
 func (p *TransactionPages) Next(ctx context.Context) (records []ledger.Transaction, err error) {
+	before := slices.Clone(p.known)
 	for range mostRefused {
 		from, ok := p.start()
 		if !ok {
@@ -54,6 +56,7 @@ func (p *TransactionPages) Next(ctx context.Context) (records []ledger.Transacti
 			return records, err
 		}
 	}
+	p.known = before
 	if err == nil {
 		err = &ledger.Problem{
 			What: fmt.Sprintf("the last %d records of the transaction history share their event ids with others, so there is "+

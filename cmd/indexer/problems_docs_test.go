@@ -28,11 +28,11 @@ var documented = map[string]struct {
 	"cmd/indexer/packages.go": {3, []string{"the server has no operation that lists packages", "the participant wants a token and none"}},
 	"cmd/indexer/update.go":   {1, []string{"Of `indexer contract`, `indexer update` and `indexer verify`"}},
 
-	"ingest/fork_probe.go":         {4, []string{"the ledger ends below the checkpoint", "the ledger has another history"}},
-	"ingest/snapshot.go":           {1, []string{"an offset is above the ledger's end, or the participant is pruned above it, with `--change-scope`"}},
-	"ingest/start.go":              {3, []string{"the server does not report its ledger end", "the offset of `--start` or `--at-offset`", "`--at-offset` is below"}},
-	"ingest/transactions_loop.go":  {1, []string{"the last N records of the transaction history"}},
-	"ingest/transactions_pages.go": {1, []string{"the service serves the beginning of its history"}},
+	"ingest/fork_probe.go":           {4, []string{"the ledger ends below the checkpoint", "the ledger has another history"}},
+	"ingest/snapshot.go":             {1, []string{"an offset is above the ledger's end, or the participant is pruned above it, with `--change-scope`"}},
+	"ingest/start.go":                {3, []string{"the server does not report its ledger end", "the offset of `--start` or `--at-offset`", "`--at-offset` is below"}},
+	"ingest/transactions_offered.go": {1, []string{"the Scan service has no transaction history"}},
+	"ingest/transactions_pages.go":   {2, []string{"the last N records of the transaction history", "the service serves the beginning of its history"}},
 
 	"internal/base/access/access.go": {2, []string{"there is no token, or no client secret", "there are no certificates to begin with"}},
 	"internal/app/participant.go":    {1, nil}, // of a task, which ends nothing
@@ -47,7 +47,6 @@ var documented = map[string]struct {
 	"internal/app/prune.go":          {1, nil}, // of a task, which ends nothing
 	"internal/app/reanchor.go":       {1, []string{"`reanchor`: of the updates of a network"}},
 	"internal/app/source.go":         {2, []string{"schema network holds the updates of another", "the Scan service does not serve the updates"}},
-	"internal/app/transactions.go":   {1, []string{"the Scan service has no transaction history"}},
 	"internal/app/updates.go":        {1, []string{"the scope can't be changed: the participant does not know"}},
 	"internal/app/verify.go":         {3, []string{"another process repairs the database", "the stored scope is missing", "Of `indexer contract`, `indexer update` and `indexer verify`"}},
 	"internal/app/views.go":          {2, []string{"no package is stored", "the types of a template are not known", "`copy-setup`: a part can't be made"}},
@@ -87,11 +86,10 @@ var documented = map[string]struct {
 		"a server's certificate is not trusted"}},
 
 	"store/access.go":                   {3, []string{"there is no such role", "nothing that is stored names a party", "a role can't be limited"}},
-	"store/audit/compare_coverage.go":   {1, []string{"the ledger ends below the checkpoint"}},
+	"store/audit/coverage.go":           {3, []string{"the ledger ends below the checkpoint", "updates are stored beyond the ledger's end"}},
 	"store/audit/redact.go":             {1, []string{"`redact`: another process"}},
 	"store/audit/redact_rows.go":        {3, []string{"`redact`: the database knows no", "`redact`: the contract is active"}},
-	"store/audit/repair_active.go":      {1, []string{"what the participant shows as active is not taken in"}},
-	"store/audit/repair_coverage.go":    {2, []string{"updates are stored beyond the ledger's end"}},
+	"store/audit/take_in.go":            {1, []string{"what the participant shows as active is not taken in"}},
 	"store/change_scope.go":             {2, []string{"the scope can't be changed: another form", "the scope can't be changed yet: nothing but a snapshot"}},
 	"store/export_lock.go":              {1, []string{"`export`: another export"}},
 	"store/field_indexes.go":            {3, []string{"another command is making or dropping", "the role may not change", "too many of a field's last values"}},

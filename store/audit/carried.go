@@ -21,12 +21,6 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// FinishedSnapshot returns the snapshot whose entries are stored: the one that indexing began with, or the one that
-// pruning made; nil: there is none.
-func (s *Stored) FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
-	return bounds.CarriedSnapshot(ctx, s.db, s.db.Pool)
-}
-
 // refuseReplaced refuses to take the rows of entries for those of a snapshot when another one's have taken their place.
 func (s *Stored) refuseReplaced(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
 	carried, err := bounds.CarriedSnapshot(ctx, s.db, tx)
@@ -42,7 +36,7 @@ func (s *Stored) refuseReplaced(ctx context.Context, tx pgx.Tx, at ledger.Offset
 // before is how many the pages before them had: entries of unknown kinds are identified by their place.
 //
 // The creation event of an incomplete reassignment may be an active entry's too, and is stored once. Where it is stored
-// as an active entry's, it is compared with that entry, and its key is not passed to seen where there is none.
+// as an active entry's, it is compared with that entry, and its key is not among the keys where there is none.
 //
 // The keys are those, as CarriedAt has them, of the stored events and unknown entries that the entries have; found is
 // called for each difference. An error of found ends the comparison and is returned. Memory is in proportion to the

@@ -128,3 +128,8 @@ func Quoted(value *string) string {
 	}
 	return strconv.Quote(*value)
 }
+
+// Found is called for each difference. If it returns an error, the comparison ends with that error.
+type Found = func(Difference) error
+
+func ignore(Difference) error { return nil }

@@ -5,10 +5,10 @@
 //     walk.go is how both walk over a snapshot.
 //   - page.go, carried.go, active.go, records.go, derived.go, coverage.go, lookups.go and packages.go say of what they
 //     are named after how it differs, in one read-only snapshot each, and put that right, in a role of its own
-//     (repair.go), while the writers that it concerns wait. table_*.go compare the rows of one table with those that
-//     writing would make, follows.go with those that follow from other tables; held.go compares what is held with
-//     itself.
-//   - seal*.go keep digests of what was compared, and compare what is stored with them, without any source.
+//     (repair.go), while the writers that it concerns wait; what is active is put right by take_in.go. table_*.go compare
+//     the rows of one table with those that writing would make, follows.go with those that follow from other tables;
+//     held.go compares what is held with itself. update.go compares one update, for people.
+//   - window.go says what is sealed next; seal*.go keep digests of what was compared, and compare what is stored with them, without any source.
 //   - divergence.go finds where a restored participant and the database part.
 //   - redact*.go erase, and note that it must not come back.
 //

@@ -10,12 +10,8 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/internal/bounds"
-	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/leadership"
-	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
-	"ledgerindexer/store/internal/writing"
 )
 
 // Sealer compares what a source shows with what is stored of it, and seals the result, as long as its leader leads. It
@@ -30,9 +26,6 @@ func NewSealer(s *store.Store, leader *store.Leader) *Sealer {
 	w := newWriter(s, leader)
 	return &Sealer{w.stored, w}
 }
-
-// A repair, or a new leader, can make a transaction that reads in one snapshot begin again.
-const sealTries = 5
 
 // SealUpdates compares a page with what is stored of its range, and seals the range as one window with a digest of just
 // the rows that were compared. The page may replace a window with the same bounds, and must not overlap with another.
@@ -188,81 +181,4 @@ func (s *Sealer) sealUnseen(ctx context.Context, stream string, from, to int64, 
 		}
 		return s.sealRows(ctx, tx, stream, from, to, result, differences, digest.Rows)
 	})
-}
-
-// within returns the windows that lie in a range as a whole.
-func (w *writer) within(ctx context.Context, tx pgx.Tx, stream string, from, to int64) ([]dbsqlc.Verifications, error) {
-	list, err := w.stored.db.Queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream,
-		FromExclusive: from, ToInclusive: to})
-	if err != nil {
-		return nil, fmt.Errorf("read what was sealed: %w", err)
-	}
-	return list, nil
-}
-
-// sealing runs fn at this leader's epoch, and in one snapshot of the database: what is digested is what was compared.
-func (w *writer) sealing(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
-	for try := 1; ; try++ {
-		err := w.term.Transact(ctx, leadership.WriteTimeout, "BEGIN ISOLATION LEVEL REPEATABLE READ", fn)
-		if !pg.HasCode(err, pg.SerializationFailure) || try == sealTries {
-			return err
-		}
-	}
-}
-
-// sealCompared seals what was compared in this transaction.
-func (w *writer) sealCompared(ctx context.Context, tx pgx.Tx, stream string, from, to int64, c Comparison) error {
-	rows, err := w.stored.rowsDigest(ctx, tx, stream, from, to)
-	if err != nil {
-		return err
-	}
-	return w.sealRows(ctx, tx, stream, from, to, c.Result(), c.Differences, rows)
-}
-
-func (w *writer) sealRows(ctx context.Context, tx pgx.Tx, stream string, from, to int64, result SealResult,
-	differences int64, rows []byte) error {
-	q := w.stored.db.Queries
-	now, err := q.VerificationClock(ctx, tx, dbsqlc.VerificationClockParams{Stream: stream, FromExclusive: from})
-	if err != nil {
-		return fmt.Errorf("ask for the time: %w", err)
-	}
-	window := dbsqlc.Verifications{Stream: stream, FromExclusive: from, ToInclusive: to, VerifiedAt: now,
-		Result: string(result), Differences: differences}
-	err = q.VerificationSet(ctx, tx, dbsqlc.VerificationSetParams{Stream: stream, FromExclusive: from, ToInclusive: to,
-		VerifiedAt: now, Result: string(result), Differences: differences, Digest: sealOf(&window, rows)})
-	if err != nil {
-		return fmt.Errorf("store the window: %w", err)
-	}
-	return nil
-}
-
-// repaired notes, in the repair's transaction, that rows of a range were written again, for verification and for
-// readers. The range is from exclusive, to inclusive; stream is one of the streams of package tables, and
-// reason says why. Windows that overlap the range keep their seals until they are compared again as a whole: a new
-// digest would also vouch for rows that were not compared.
-func (w *writer) repaired(ctx context.Context, tx pgx.Tx, stream string, from, to int64, reason string) error {
-	err := w.stored.db.Queries.VerificationsRepaired(ctx, tx, dbsqlc.VerificationsRepairedParams{Stream: stream,
-		FromExclusive: from, ToInclusive: to})
-	if err != nil {
-		return fmt.Errorf("note what was repaired: %w", err)
-	}
-	return writing.NoteRewrite(ctx, tx, stream, from, to, reason)
-}
-
-// reseal is like repaired, for a range that is stored as its source shows it, because it was compared in this
-// transaction, and written again where it differed: the windows that lie in it as a whole are sealed.
-func (w *writer) reseal(ctx context.Context, tx pgx.Tx, stream string, from, to int64) error {
-	if err := w.repaired(ctx, tx, stream, from, to, writing.Repaired); err != nil {
-		return err
-	}
-	whole, err := w.within(ctx, tx, stream, from, to)
-	if err != nil {
-		return err
-	}
-	for _, window := range whole {
-		if err := w.sealCompared(ctx, tx, stream, window.FromExclusive, window.ToInclusive, Comparison{}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -144,18 +144,6 @@ func (s *Seals) step(ctx context.Context, last bool) (bool, error) {
 	return false, nil
 }
 
-// AddUpdates adds a participant's updates, and the carried snapshot.
-func (s *Seals) AddUpdates(source UpdateSource, database *Sealer) {
-	source = &inRanges{UpdateSource: source, logger: s.Logger}
-	s.streams = append(s.streams, &snapshotSeals{Seals: s, source: source, database: database},
-		&updateSeals{Seals: s, source: source, database: database})
-}
-
-// AddTransactions adds the transaction history.
-func (s *Seals) AddTransactions(source ingest.TransactionsSource, database *Sealer) {
-	s.streams = append(s.streams, &recordSeals{Seals: s, source: source, database: database})
-}
-
 // report logs a sealed window, and passes it to Sealed.
 func (s *Seals) report(ctx context.Context, sealing Sealing) {
 	switch {

@@ -11,6 +11,18 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
+// AddUpdates adds a participant's updates, and the carried snapshot.
+func (s *Seals) AddUpdates(source UpdateSource, database *Sealer) {
+	source = &inRanges{UpdateSource: source, logger: s.Logger}
+	s.streams = append(s.streams, &snapshotSeals{Seals: s, source: source, database: database},
+		&updateSeals{Seals: s, source: source, database: database})
+}
+
+// AddTransactions adds the transaction history.
+func (s *Seals) AddTransactions(source ingest.TransactionsSource, database *Sealer) {
+	s.streams = append(s.streams, &recordSeals{Seals: s, source: source, database: database})
+}
+
 // windowBytes is about how many bytes of JSON a window has at most: all of it is in memory when it is compared.
 const windowBytes = 8 << 20
 

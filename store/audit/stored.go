@@ -1,7 +1,11 @@
 package audit
 
 import (
+	"context"
+
+	"ledgerindexer/ledger"
 	"ledgerindexer/store"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/session"
 )
@@ -22,3 +26,9 @@ type writer struct {
 }
 
 func newWriter(s *store.Store, leader *store.Leader) writer { return writer{New(s), leader.Term()} }
+
+// FinishedSnapshot returns the snapshot whose entries are stored: the one that indexing began with, or the one that
+// pruning made; nil: there is none.
+func (s *Stored) FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
+	return bounds.CarriedSnapshot(ctx, s.db, s.db.Pool)
+}

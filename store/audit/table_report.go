@@ -11,7 +11,7 @@ import (
 )
 
 // tableComparison compares the rows of one table. PostgreSQL makes rows of what writing would send, and finds those
-// that are on one side only, by their text (compare_table.go); what comes back is put in pairs by key, and values that
+// that are on one side only, by their text (table_compare.go); what comes back is put in pairs by key, and values that
 // are alike are no difference.
 type tableComparison struct {
 	table recordedTable

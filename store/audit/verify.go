@@ -23,6 +23,7 @@ type Verification struct {
 	Report
 
 	step        string // that is under way
+	steps       int    // that were begun
 	found, left differences
 }
 
@@ -41,12 +42,11 @@ type Progress struct {
 	Done, Of int64  // in offsets, entries or records; Of is 0 if it is not known
 }
 
-// Found is called for each difference. If it returns an error, the comparison ends with that error.
-type Found = func(Difference) error
-
 // Begin says what is done next, or how far that has come.
 func (v *Verification) Begin(p Progress) {
-	v.step = p.Step
+	if p.Step != v.step {
+		v.step, v.steps = p.Step, v.steps+1
+	}
 	v.Progress(p)
 }
 
@@ -54,7 +54,7 @@ func (v *Verification) begin(step string) { v.Begin(Progress{Step: step}) }
 
 // Found counts a difference, and calls Differs, unless another step has found it.
 func (v *Verification) Found(d Difference) error {
-	if v.found.before(d, v.step) {
+	if v.found.before(d, v.steps) {
 		return nil
 	}
 	if d.Rendering == nil {
@@ -69,7 +69,7 @@ func (v *Verification) Found(d Difference) error {
 // remains counts a difference that is there after a repair. A view that is rendered otherwise is none, also where it
 // can't be read again.
 func (v *Verification) remains(d Difference) error {
-	if d.Rendering == nil && !v.left.before(d, v.step) {
+	if d.Rendering == nil && !v.left.before(d, v.steps) {
 		v.Left++
 		v.Logger.Warn("still different after it was repaired", "difference", d.String())
 	}
@@ -86,8 +86,8 @@ func (v *Verification) Note(format string, args ...any) {
 // mostRemembered is how many differences are remembered. Later ones may be reported by more than one step.
 const mostRemembered = 50_000
 
-// differences are those that were found, with the step that found them.
-type differences map[sameness]string
+// differences are those that were found, with the number of the step that found them.
+type differences map[sameness]int
 
 // sameness identifies a difference, whichever step of the verification finds it.
 type sameness struct {
@@ -101,7 +101,7 @@ type sameness struct {
 // before reports whether another step found a difference before. For example, a contract that should not be active
 // follows from no fact, and is not in the participant's snapshot either. Equal differences of one step are different
 // rows of a table without a key.
-func (f *differences) before(d Difference, step string) bool {
+func (f *differences) before(d Difference, step int) bool {
 	if *f == nil {
 		*f = differences{}
 	}
@@ -166,8 +166,5 @@ func (v *Verification) repair(ctx context.Context, repair func() error) error {
 // final reports whether an error is permanent, or means something that the caller handles.
 func final(err error) bool {
 	return ingest.Lasting(err) || errors.Is(err, ledger.ErrNotOffered) || errors.Is(err, ledger.ErrNotFound) ||
-		errors.Is(err, ledger.ErrCursorRefused) ||
 		errors.Is(err, errTransactionsChanged)
 }
-
-func ignore(Difference) error { return nil }

@@ -4,20 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 
 	"ledgerindexer/ledger"
 )
-
-// Selection selects the updates to read again.
-type Selection struct {
-	All      bool
-	From, To *ledger.Offset // from exclusive, to inclusive; nil: the history floor, or the watermark
-	Sample   int            // without All, From and To: this many pages from random offsets
-	Seed     uint64         // of the random offsets; 0: a new one each time
-}
 
 func (u *Updates) selected(ctx context.Context) error {
 	s, bounds := u.Selection, u.result.Bounds
@@ -114,41 +104,4 @@ func (s stretches) pick(random *rand.Rand) ledger.Offset {
 		at -= r.To - r.From
 	}
 	panic("verify: a random offset lies in one of the ranges")
-}
-
-// mostDoubtful is the most suspect offsets that are read again. With more, reading everything again is faster.
-const mostDoubtful = 10_000
-
-// suspects are the offsets of updates that may be stored wrongly.
-type suspects struct {
-	offsets map[ledger.Offset]bool
-	more    bool // there are more than mostDoubtful
-}
-
-func (s *suspects) add(at ledger.Offset) {
-	switch {
-	case at <= 0 || s.offsets[at]:
-	case len(s.offsets) == mostDoubtful:
-		s.more = true
-	default:
-		if s.offsets == nil {
-			s.offsets = map[ledger.Offset]bool{}
-		}
-		s.offsets[at] = true
-	}
-}
-
-// has reports whether an offset is among them; it may be, where there are more.
-func (s *suspects) has(at ledger.Offset) bool { return s.more || s.offsets[at] }
-
-// ranges returns the offsets in order, adjacent ones as one range.
-func (s *suspects) ranges() (ranges []ledger.Range) {
-	for _, at := range slices.Sorted(maps.Keys(s.offsets)) {
-		if n := len(ranges); n > 0 && ranges[n-1].To == at-1 {
-			ranges[n-1].To = at
-		} else {
-			ranges = append(ranges, ledger.Range{From: at - 1, To: at})
-		}
-	}
-	return ranges
 }

@@ -81,7 +81,8 @@ func (u *Updates) walkCarried(ctx context.Context, at ledger.Offset, again bool,
 			return err
 		}
 		if again || twice {
-			return keys, compare(ignore)
+			err = compare(ignore)
+			return keys, err
 		}
 		_, err = u.compared(ctx, compare, func() error { return u.Repairer.RepairCarried(ctx, at, before, entries) })
 		return keys, err
@@ -108,7 +109,7 @@ func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset) error 
 		if d.Rendering == nil && !slices.Contains(ofActiveSet, d.Relation) {
 			whole = false
 			if u.Repairer != nil {
-				u.Left++
+				return errors.Join(u.Found(d), u.remains(d))
 			}
 		}
 		return u.Found(d)

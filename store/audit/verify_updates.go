@@ -2,8 +2,6 @@ package audit
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
@@ -34,6 +32,14 @@ type Updates struct {
 	changes   int64 // of the source when a fork was last looked for
 }
 
+// Selection selects the updates to read again.
+type Selection struct {
+	All      bool
+	From, To *ledger.Offset // from exclusive, to inclusive; nil: the history floor, or the watermark
+	Sample   int            // without All, From and To: this many pages from random offsets
+	Seed     uint64         // of the random offsets; 0: a new one each time
+}
+
 // UpdatesResult is what was compared. Its JSON form is for scripts.
 type UpdatesResult struct {
 	ledger.Bounds
@@ -48,106 +54,6 @@ type UpdatesResult struct {
 	Compared bool `json:"-"`
 	// a range was chosen, and nothing in it was compared
 	Unread bool `json:"-"`
-}
-
-// Run compares, and repairs if there is a Repairer. The result says what was compared, also if an error ended the
-// comparison.
-func (u *Updates) Run(ctx context.Context) (UpdatesResult, error) {
-	u.Source = &inRanges{UpdateSource: u.Source, logger: u.Logger}
-	err := u.run(ctx)
-	if bounds, _, asked := u.Database.Bounds(ctx); asked == nil && bounds.Watermark < u.result.Bounds.Watermark {
-		reset := fmt.Errorf("the database was reset to offset %d while it was verified, and what it lost seemed to be "+
-			"missing: verify again", bounds.Watermark)
-		err = errors.Join(reset, err)
-	}
-	return u.result, err
-}
-
-func (u *Updates) run(ctx context.Context) error {
-	if err := u.ask(ctx); err != nil {
-		return err
-	}
-	u.changes = u.Source.Changes()
-	if err := u.checkFork(ctx, maxOffset, false); err != nil {
-		return err
-	}
-	holes, certain, err := u.coverage(ctx)
-	if err != nil {
-		return err
-	}
-	bounds, started, err := u.Database.Bounds(ctx)
-	if err != nil {
-		return err
-	}
-	if !started {
-		return errUnstarted()
-	}
-	u.result.Bounds = bounds
-	if certain {
-		if err := u.checkFork(ctx, bounds.Watermark, true); err != nil {
-			return err
-		}
-	}
-	for _, hole := range holes {
-		hole = u.stillServed("updates that are not covered,", hole)
-		if err := u.readRange(ctx, "offsets that are not covered", hole, true); err != nil {
-			return err
-		}
-	}
-	if err := u.selected(ctx); err != nil {
-		return err
-	}
-	if u.Selection.All {
-		if err := u.carried(ctx); err != nil {
-			return err
-		}
-	}
-	if err := u.derived(ctx); err != nil {
-		return err
-	}
-	if u.Selection.All {
-		if err := u.lookups(ctx); err != nil {
-			return err
-		}
-	}
-	return u.active(ctx)
-}
-
-// ask asks the participant which offsets it serves. It reads the watermark first: if that is beyond the ledger's end,
-// no daemon has moved it meanwhile.
-func (u *Updates) ask(ctx context.Context) error {
-	claimed, started, err := u.Database.Bounds(ctx)
-	if err != nil {
-		u.Logger.WarnContext(ctx, "the recorded floors and watermark can't be read", "error", err)
-	}
-	served, err := withRetry(ctx, u.Logger, func() (ingest.Served, error) { return ingest.AskServed(ctx, u.Source) })
-	u.end, u.pruned = served.End, served.Pruned
-	if started && u.end != nil && *u.end < claimed.Watermark {
-		u.beyond = u.end
-	}
-	return err
-}
-
-// coverage compares the watermark with the ledger's end, and looks for holes. certain says that the watermark is right
-// now.
-func (u *Updates) coverage(ctx context.Context) (holes []ledger.Range, certain bool, err error) {
-	u.begin("coverage, checkpoint and floors")
-	differences, err := u.compared(ctx, func(found Found) (err error) {
-		holes, err = u.Database.CompareCoverage(ctx, u.beyond, found)
-		return err
-	}, func() error { return u.Repairer.RepairCoverage(ctx, u.beyond) })
-	return holes, differences == 0 || u.Repairer != nil, err
-}
-
-// stillServed returns the part of a range that the participant still serves, and adds a note about the rest.
-func (u *Updates) stillServed(what string, r ledger.Range) ledger.Range {
-	if u.pruned > r.From && r.From < r.To {
-		u.Note("%s after offset %d up to %d: the participant has pruned them (`verify --offline` compares them with the "+
-			"digests of sealed windows)",
-			what, r.From, min(u.pruned, r.To))
-		r.From = u.pruned
-	}
-	return r
 }
 
 // differing compares, and reports whether anything is to be written again: what differs, or is rendered otherwise.
@@ -257,4 +163,15 @@ func (u *Updates) compareWindow(ctx context.Context, r ledger.Range, uncovered b
 		return page, err
 	}
 	return page, u.repair(ctx, func() error { return u.Repairer.RepairUpdates(ctx, u.Scope, page) })
+}
+
+// stillServed returns the part of a range that the participant still serves, and adds a note about the rest.
+func (u *Updates) stillServed(what string, r ledger.Range) ledger.Range {
+	if u.pruned > r.From && r.From < r.To {
+		u.Note("%s after offset %d up to %d: the participant has pruned them (`verify --offline` compares them with the "+
+			"digests of sealed windows)",
+			what, r.From, min(u.pruned, r.To))
+		r.From = u.pruned
+	}
+	return r
 }
