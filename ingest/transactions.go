@@ -98,7 +98,7 @@ func (r *transactionsRun) try(ctx context.Context) error {
 			if fits {
 				continue // it fitted before: another service may answer
 			}
-			err = r.misfits(ctx, misfit.What)
+			err = r.misfits(ctx, misfit)
 		}
 		if err != nil {
 			return notReached(err)
@@ -196,7 +196,7 @@ func (r *transactionsRun) write(ctx context.Context, records []ledger.Transactio
 	r.answered(ctx)
 	// A page without new records may never come from a busy service, so another one behind the goal is enough: that has
 	// the records that are equal to the goal.
-	if r.seen && (r.UntilCurrent || r.at.Rereading) {
+	if r.seen && r.goal.EventID != "" && (r.UntilCurrent || r.at.Rereading) {
 		return r.reached(ctx)
 	}
 	r.seen = r.seen || slices.ContainsFunc(records, func(t ledger.Transaction) bool { return r.goal.Is(&t) })
@@ -246,18 +246,20 @@ func (r *transactionsRun) reached(ctx context.Context) error {
 }
 
 // misfits handles a service whose records do not fit those that are stored.
-func (r *transactionsRun) misfits(ctx context.Context, what string) error {
+func (r *transactionsRun) misfits(ctx context.Context, misfit *TransactionsMisfit) error {
 	behind, err := r.isBehind(ctx)
 	switch {
 	case err != nil:
 		return err
 	case behind:
 		return r.behind(ctx)
+	case misfit.Short:
+		return misfit // to be tried again
 	case time.Since(r.cleared) < clearEvery:
-		r.await(ctx, "the history must be read again once more, a while after the last time: "+what, behindEvery)
+		r.await(ctx, "the history must be read again once more, a while after the last time: "+misfit.What, behindEvery)
 		return nil
 	}
-	return r.clear(ctx, what)
+	return r.clear(ctx, misfit.What)
 }
 
 // isBehind reports whether the service does not have the last stored record, and what it shows is stored.

@@ -136,6 +136,7 @@ func TestAnEarlierEndIsWaitedFor(t *testing.T) {
 						stop = l.run()
 					}
 					pass(settled)
+					require.Equal(t, []string{"waiting: " + c.why}, l.heard())
 					l.service.become(all[:c.shown+1])
 					asked := l.service.requests("describe")
 					pass(10 * time.Minute)
@@ -156,6 +157,59 @@ func TestAnEarlierEndIsWaitedFor(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Records that share an event id are behind the last one with an id of its own, and a service lacks some of them.
+func TestAServiceThatLacksSomeRecordsOfAnIDIsWaitedFor(t *testing.T) {
+	all := append(numbered("a", 100), history("y x=1 x=2 x=3")...)
+	for shown := 101; shown < len(all); shown++ {
+		t.Run(fmt.Sprint(shown), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newTransactionsLoop(t, all)
+				stop := l.run()
+				pass(time.Minute)
+				l.service.become(all[:shown])
+				pass(settled)
+				require.Equal(t, []string{`waiting: the service is behind: the newest stored record, "x", is not in its history yet`}, l.heard())
+				l.service.become(append(slices.Clone(all), history("z")...))
+				pass(time.Minute)
+				require.NoError(t, stop())
+				rereads, _ := l.memory.rereads()
+				require.Zero(t, rereads)
+				require.Equal(t, words(all)+" z", words(l.memory.stored()))
+			})
+		})
+	}
+}
+
+// While records are read again, a list of the newest that is empty, as of another server behind the same URL, does not
+// make the first page the end.
+func TestReadingAgainEndsAtTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newTransactionsLoop(t, history("a b c"))
+		stop := l.run()
+		pass(time.Minute)
+		again := numbered("b", 200)
+		l.service.become(again)
+		l.service.intercept(func(request string) error {
+			cleared, going := l.memory.rereads()
+			if cleared > 0 && !going && len(l.memory.stored()) < len(again) {
+				t.Errorf("the reading ended after %d records", len(l.memory.stored()))
+			}
+			if cleared > 0 && request == "newest" && len(l.memory.stored()) == 0 {
+				l.service.become(nil)
+			} else {
+				l.service.become(again)
+			}
+			return nil
+		})
+		pass(settled)
+		require.NoError(t, stop())
+		rereads, going := l.memory.rereads()
+		require.Equal(t, 1, rereads)
+		require.False(t, going)
+		require.Equal(t, words(again), words(l.memory.stored()))
+	})
 }
 
 // A service that takes its history in again, in another order, is waited for until it has what was the newest.

@@ -108,6 +108,29 @@ func TestAPageThatShrinksBelowTheSharedIDs(t *testing.T) {
 	})
 }
 
+// Where that happens behind what is stored, nothing is cleared: it may pass.
+func TestAPageThatShrinksBelowStoredRecordsOfAnID(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		all := append(numbered("a", 100), history("u c=1 c=2 c=3 d")...)
+		all = append(all, numbered("e", 49)...)
+		l := newTransactionsLoop(t, all)
+		l.readAll()
+		l.service.pageSize = 1
+		stop := l.run()
+		pass(settled)
+		require.ErrorContains(t, l.retried()[0], "or it serves fewer records in a page than share an event id")
+		l.service.mu.Lock()
+		l.service.pageSize = 10
+		l.service.mu.Unlock()
+		l.service.grow(history("z")...)
+		pass(settled)
+		require.NoError(t, stop())
+		rereads, _ := l.memory.rereads()
+		require.Zero(t, rereads)
+		require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+	})
+}
+
 // As many records as are known share their ids: from no service can it be read on. One of its own is enough, wherever it
 // stands among them.
 func TestManyRecordsWithoutAUniqueIDAreAProblem(t *testing.T) {

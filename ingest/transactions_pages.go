@@ -18,8 +18,8 @@ const (
 	// A service that refuses so many event ids, one after the other, is not refusing them for being there twice: it fails,
 	// and they are tried again.
 	mostRefused = 20
-	// A service that has nothing more is asked for so many of its newest records about this often, and for the page of the
-	// last known ones at least this often.
+	// A service that has nothing more is asked for so many of its newest records about this often, and this often who it
+	// is, what is stored, and for the page of the last known ones.
 	transactionsPollDepth  = 3
 	transactionsPollEvery  = 2 * time.Second
 	transactionsMatchEvery = 10 * time.Minute
@@ -40,7 +40,10 @@ func NewTransactionPages(source TransactionsSource, known []ledger.TransactionsM
 
 // TransactionsMisfit is the error for a service whose records are not those that are known, or that does not know
 // these.
-type TransactionsMisfit struct{ What string }
+type TransactionsMisfit struct {
+	What  string
+	Short bool // no record is another one, but some are missing: the service may lack them, or its pages be too short
+}
 
 func (e *TransactionsMisfit) Error() string { return e.What }
 
@@ -58,13 +61,13 @@ func (p *TransactionPages) Next(ctx context.Context) (records []ledger.Transacti
 	}
 	p.known = before
 	if err == nil {
-		err = &ledger.Problem{
+		return nil, &ledger.Problem{
 			What: fmt.Sprintf("the last %d records of the transaction history share their event ids with others, so there is "+
 				"none after which it could be read on", len(p.known)),
 			Do: "read from another service (--scan-url), in whose order such records do not stand together",
 		}
 	}
-	return nil, err
+	return nil, fmt.Errorf("the service reads on after none of the last known event ids: %v", err)
 }
 
 // start returns the index of the record after which to read; -1: from the beginning.
@@ -103,9 +106,12 @@ func (p *TransactionPages) readAfter(ctx context.Context, from int) ([]ledger.Tr
 		switch {
 		case next >= 0:
 			from += 1 + next
-		case same < len(rest):
+		case len(page) == 0 && len(rest) > 0:
 			return nil, &TransactionsMisfit{What: fmt.Sprintf("the service has nothing %s, and %q was stored after it",
-				p.after(from+same), rest[same].EventID)}
+				p.after(from), rest[0].EventID)}
+		case same < len(rest):
+			return nil, &TransactionsMisfit{Short: true, What: fmt.Sprintf("%s the service has %d records, and more were "+
+				"stored; or it serves fewer records in a page than share an event id", p.after(from), len(page))}
 		default:
 			return nil, nil
 		}
@@ -125,10 +131,14 @@ func (p *TransactionPages) page(ctx context.Context, from int) ([]ledger.Transac
 			err = fmt.Errorf("%w, which a record after it has too: %q", ledger.ErrCursorRefused, id)
 		}
 	}
-	if errors.Is(err, ledger.ErrCursorRefused) {
-		p.known[from].Unique = false
+	if !errors.Is(err, ledger.ErrCursorRefused) {
+		return page, err
 	}
-	return page, err
+	if _, outage := p.source.NewestTransactions(ctx, 1); outage != nil {
+		return nil, outage // which is no refusal of this id
+	}
+	p.known[from].Unique = false
+	return nil, err
 }
 
 // heeds returns a *ledger.Problem if a page after a known record, with records that should not be there, is the
@@ -188,17 +198,41 @@ func lastUnique(marks []ledger.TransactionsMark) int {
 	return -1
 }
 
-// lacksLast reports whether the service, with this newest record, does not have the last known record.
+// lacksLast reports whether the service, with these newest records, does not have the last known record: it has nothing
+// after an earlier one, or only some of the records that are known there.
 func (p *TransactionPages) lacksLast(ctx context.Context, newest []ledger.Transaction) (bool, error) {
 	last := lastUnique(p.known)
-	if last < 0 || len(newest) > 0 && newest[0].EventID == p.known[last].EventID {
-		return last < 0 && len(newest) == 0, nil
+	if last < 0 {
+		return len(newest) == 0, nil
+	}
+	rest := p.known[last+1:]
+	if p.areLast(newest) || len(rest) == 0 && len(newest) > 0 && newest[0].EventID == p.known[last].EventID {
+		return false, nil
 	}
 	page, err := p.page(ctx, last)
 	if errors.Is(err, ledger.ErrCursorRefused) {
 		return false, nil
 	}
-	return len(page) == 0, err
+	for i := range min(len(page), len(rest)) {
+		if !rest[i].Is(&page[i]) {
+			return false, err
+		}
+	}
+	return len(page) < max(1, len(rest)), err
+}
+
+// areLast reports whether newest records, the newest first, are the last known ones.
+func (p *TransactionPages) areLast(newest []ledger.Transaction) bool {
+	for i := range newest {
+		at := len(p.known) - 1 - i
+		if at < 0 {
+			return !p.all
+		}
+		if !p.known[at].Is(&newest[i]) {
+			return false
+		}
+	}
+	return len(newest) > 0 || len(p.known) == 0
 }
 
 // transactionsRead is what one request, or several, brought: records, and then the end or an error.
@@ -208,18 +242,19 @@ type transactionsRead struct {
 	err     error
 }
 
-// follow sends what it reads, until something fails or ctx ends. At the end of the history it goes on looking for more.
+// follow sends what it reads, until something fails or ctx ends. At the end of the history it goes on looking for more,
+// for transactionsMatchEvery: then who the service is, and what is stored, has to be asked again.
 func (p *TransactionPages) follow(ctx context.Context, to chan<- transactionsRead) {
 	defer close(to)
-	var matched time.Time // when the last known records came again, and nothing behind them
+	began, matched := time.Now(), false // the last known records came again, and nothing behind them
 	for {
 		var read transactionsRead
-		if time.Since(matched) < transactionsMatchEvery {
+		if matched {
 			read.end, read.err = p.isStill(ctx)
 		}
 		if !read.end && read.err == nil {
 			if read.records, read.err = p.Next(ctx); read.err == nil && len(read.records) == 0 {
-				read.end, matched = true, time.Now()
+				read.end, matched = true, true
 			}
 		}
 		select {
@@ -227,7 +262,7 @@ func (p *TransactionPages) follow(ctx context.Context, to chan<- transactionsRea
 		case <-ctx.Done():
 			return
 		}
-		if read.err != nil {
+		if read.err != nil || read.end && time.Since(began) >= transactionsMatchEvery {
 			return
 		}
 		if read.end {
@@ -240,11 +275,5 @@ func (p *TransactionPages) follow(ctx context.Context, to chan<- transactionsRea
 // another, one more may have come; only a page shows that.
 func (p *TransactionPages) isStill(ctx context.Context) (bool, error) {
 	newest, err := p.source.NewestTransactions(ctx, transactionsPollDepth)
-	for i := range newest {
-		at := len(p.known) - 1 - i
-		if at < 0 || !p.known[at].Is(&newest[i]) {
-			return false, err
-		}
-	}
-	return err == nil, err
+	return err == nil && p.areLast(newest), err
 }

@@ -155,14 +155,14 @@ func (h *transactions) startTasks(ctx context.Context, leader *store.Transaction
 // none, or with --until-current, the stream fails.
 func (t *transactionsTerm) notOffered(ctx context.Context, err error) (done bool, _ error) {
 	news := t.offered.NoteAbsent(err)
-	absent, scan := t.offered.Absent(), t.offered.IsScan()
+	absent, scan, wait := t.offered.Absent(), t.offered.IsScan(), t.offered.Wait()
 	reason := ingest.Reason(absent)
 	t.report.Note(ctx, reason)
 	// What is not known to be a Scan may be one that is starting: it is asked again soon, and is no failure yet.
 	if (scan || t.cfg.UntilCurrent || t.alone()) && !t.noteFailure(t.stream, absent) {
 		return false, absent
 	}
-	t.stream.set(admin.Waits, scan, t.offered.Wait())
+	t.stream.set(admin.Waits, scan, wait)
 	if news {
 		t.logger.WarnContext(ctx, "there is no transaction history to read; the updates continue without it",
 			"stream", t.stream.name(), "error", reason)
