@@ -67,7 +67,8 @@ func (p *TransactionPages) Next(ctx context.Context) (records []ledger.Transacti
 			Do: "read from another service (--scan-url), in whose order such records do not stand together",
 		}
 	}
-	return nil, fmt.Errorf("the service reads on after none of the last known event ids: %v", err)
+	// That is no refusal of one id, and is tried again.
+	return nil, errors.New("the service reads on after none of the last known event ids: " + err.Error())
 }
 
 // start returns the index of the record after which to read; -1: from the beginning.
