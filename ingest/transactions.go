@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -258,6 +259,12 @@ func (r *transactionsRun) misfits(ctx context.Context, misfit *TransactionsMisfi
 	case time.Since(r.cleared) < clearEvery:
 		r.await(ctx, "the history must be read again once more, a while after the last time: "+misfit.What, behindEvery)
 		return nil
+	case r.at.LastSeq > 0:
+		// The service may have got what it lacked since it was asked for the page.
+		_, err := r.pages.Next(ctx)
+		if still, ok := errors.AsType[*TransactionsMisfit](err); !ok || still.Short {
+			return cmp.Or(err, error(misfit))
+		}
 	}
 	return r.clear(ctx, misfit.What)
 }

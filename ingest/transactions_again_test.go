@@ -182,6 +182,55 @@ func TestAServiceThatLacksSomeRecordsOfAnIDIsWaitedFor(t *testing.T) {
 	}
 }
 
+// A service that is behind has what it lacked between the request for a page and that for its newest records; or fails
+// once for the last known event id, which looks as if it had that.
+func TestAServiceThatIsBehindIsNotTakenForAnother(t *testing.T) {
+	all, more := numbered("a", 140), append(numbered("a", 140), history("z")...)
+	for name, meanwhile := range map[string]func(l *transactionsLoop) func(request string) error{
+		"it catches up": func(l *transactionsLoop) func(request string) error {
+			pages := 0
+			return func(request string) error {
+				switch {
+				case request == "describe":
+					pages = 0
+				case strings.HasPrefix(request, "after "):
+					pages++
+				case request == "newest" && pages > 0 && l.service.requests("describe") > 1:
+					l.service.become(more)
+				}
+				return nil
+			}
+		},
+		"it fails once": func(*transactionsLoop) func(request string) error {
+			failed := false
+			return func(request string) error {
+				if request == "after "+all[139].EventID && !failed {
+					failed = true
+					return fmt.Errorf("HTTP status 500: %w", ledger.ErrCursorRefused)
+				}
+				return nil
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newTransactionsLoop(t, all)
+				stop := l.run()
+				pass(time.Minute)
+				l.service.become(all[:130])
+				l.service.intercept(meanwhile(l))
+				pass(settled)
+				l.service.become(more)
+				pass(settled)
+				require.NoError(t, stop())
+				rereads, _ := l.memory.rereads()
+				require.Zero(t, rereads)
+				require.Equal(t, words(more), words(l.memory.stored()))
+			})
+		})
+	}
+}
+
 // While records are read again, a list of the newest that is empty, as of another server behind the same URL, does not
 // make the first page the end.
 func TestReadingAgainEndsAtTheEnd(t *testing.T) {

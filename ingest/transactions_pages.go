@@ -202,24 +202,33 @@ func lastUnique(marks []ledger.TransactionsMark) int {
 // lacksLast reports whether the service, with these newest records, does not have the last known record: it has nothing
 // after an earlier one, or only some of the records that are known there.
 func (p *TransactionPages) lacksLast(ctx context.Context, newest []ledger.Transaction) (bool, error) {
-	last := lastUnique(p.known)
-	if last < 0 {
+	if lastUnique(p.known) < 0 {
 		return len(newest) == 0, nil
 	}
-	rest := p.known[last+1:]
-	if p.areLast(newest) || len(rest) == 0 && len(newest) > 0 && newest[0].EventID == p.known[last].EventID {
+	if p.areLast(newest) {
 		return false, nil
 	}
-	page, err := p.page(ctx, last)
-	if errors.Is(err, ledger.ErrCursorRefused) {
-		return false, nil
-	}
-	for i := range min(len(page), len(rest)) {
-		if !rest[i].Is(&page[i]) {
-			return false, err
+	for range mostRefused {
+		last := lastUnique(p.known)
+		if last < 0 {
+			break
 		}
+		rest := p.known[last+1:]
+		if len(rest) == 0 && len(newest) > 0 && newest[0].EventID == p.known[last].EventID {
+			return false, nil
+		}
+		page, err := p.page(ctx, last)
+		if errors.Is(err, ledger.ErrCursorRefused) {
+			continue // an earlier one tells as much
+		}
+		for i := range min(len(page), len(rest)) {
+			if !rest[i].Is(&page[i]) {
+				return false, err
+			}
+		}
+		return len(page) < max(1, len(rest)), err
 	}
-	return len(page) < max(1, len(rest)), err
+	return false, errors.New("the service reads on after none of the last known event ids")
 }
 
 // areLast reports whether newest records, the newest first, are the last known ones.

@@ -199,7 +199,7 @@ func (h *Transactions) next(ctx context.Context,
 	pages *ingest.TransactionPages) (records []ledger.Transaction, err error) {
 	err = Retry(ctx, h.Logger, func() error {
 		records, err = pages.Next(ctx)
-		if _, changed := errors.AsType[*ingest.TransactionsMisfit](err); changed {
+		if misfit, ok := errors.AsType[*ingest.TransactionsMisfit](err); ok && !misfit.Short {
 			return errTransactionsChanged
 		}
 		return err
