@@ -49,7 +49,7 @@ func (e *TransactionsMisfit) Error() string { return e.What }
 
 // Next reads the next records. None: there are no more. The error may be a *TransactionsMisfit.
 func (p *TransactionPages) Next(ctx context.Context) (records []ledger.Transaction, err error) {
-	before := slices.Clone(p.known)
+	before := p.known
 	for range mostRefused {
 		from, ok := p.start()
 		if !ok {
@@ -67,8 +67,13 @@ func (p *TransactionPages) Next(ctx context.Context) (records []ledger.Transacti
 			Do: "read from another service (--scan-url), in whose order such records do not stand together",
 		}
 	}
-	// That is no refusal of one id, and is tried again.
-	return nil, errors.New("the service reads on after none of the last known event ids: " + err.Error())
+	return nil, allRefused(err)
+}
+
+// allRefused is the error for a service that refuses one event id after the other. It is no refusal of an id, so that
+// all are tried again.
+func allRefused(last error) error {
+	return errors.New("the service reads on after none of the last known event ids: " + last.Error())
 }
 
 // start returns the index of the record after which to read; -1: from the beginning.
@@ -88,10 +93,8 @@ func (p *TransactionPages) readAfter(ctx context.Context, from int) ([]ledger.Tr
 		if err != nil {
 			return nil, err
 		}
-		rest, same := p.known[from+1:], 0
-		for same < min(len(rest), len(page)) && rest[same].Is(&page[same]) {
-			same++
-		}
+		rest := p.known[from+1:]
+		same := matching(rest, page)
 		switch {
 		case same < min(len(rest), len(page)):
 			if err := p.heeds(ctx, from, page); err != nil {
@@ -138,6 +141,7 @@ func (p *TransactionPages) page(ctx context.Context, from int) ([]ledger.Transac
 	if _, outage := p.source.NewestTransactions(ctx, 1); outage != nil {
 		return nil, outage // which is no refusal of this id
 	}
+	p.known = slices.Clone(p.known) // Next may take the refusal back
 	p.known[from].Unique = false
 	return nil, err
 }
@@ -189,6 +193,14 @@ func (p *TransactionPages) take(records []ledger.Transaction) {
 	p.known = marks
 }
 
+// matching returns how many of the first records are those of the first marks.
+func matching(marks []ledger.TransactionsMark, records []ledger.Transaction) (n int) {
+	for n < min(len(marks), len(records)) && marks[n].Is(&records[n]) {
+		n++
+	}
+	return n
+}
+
 // lastUnique returns the index of the newest mark with an event id of its own; -1: there is none.
 func lastUnique(marks []ledger.TransactionsMark) int {
 	for i, mark := range slices.Backward(marks) {
@@ -201,7 +213,7 @@ func lastUnique(marks []ledger.TransactionsMark) int {
 
 // lacksLast reports whether the service, with these newest records, does not have the last known record: it has nothing
 // after an earlier one, or only some of the records that are known there.
-func (p *TransactionPages) lacksLast(ctx context.Context, newest []ledger.Transaction) (bool, error) {
+func (p *TransactionPages) lacksLast(ctx context.Context, newest []ledger.Transaction) (lacks bool, err error) {
 	if lastUnique(p.known) < 0 {
 		return len(newest) == 0, nil
 	}
@@ -217,18 +229,13 @@ func (p *TransactionPages) lacksLast(ctx context.Context, newest []ledger.Transa
 		if len(rest) == 0 && len(newest) > 0 && newest[0].EventID == p.known[last].EventID {
 			return false, nil
 		}
-		page, err := p.page(ctx, last)
-		if errors.Is(err, ledger.ErrCursorRefused) {
+		var page []ledger.Transaction
+		if page, err = p.page(ctx, last); errors.Is(err, ledger.ErrCursorRefused) {
 			continue // an earlier one tells as much
 		}
-		for i := range min(len(page), len(rest)) {
-			if !rest[i].Is(&page[i]) {
-				return false, err
-			}
-		}
-		return len(page) < max(1, len(rest)), err
+		return len(page) < max(1, len(rest)) && matching(rest, page) == len(page), err
 	}
-	return false, errors.New("the service reads on after none of the last known event ids")
+	return false, allRefused(err)
 }
 
 // areLast reports whether newest records, the newest first, are the last known ones.

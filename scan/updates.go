@@ -207,10 +207,10 @@ func (u *Updates) noteGap(r ledger.Range, changes int64) {
 	}
 }
 
-// TailUpdates waits for updates after an offset until some come, or none came for the time idle. It
-// polls the service: several times a second while updates come, and about once a second while none do. It returns all
-// that a poll brings, whatever the limit. The page ends with its last update, or at after if nothing came. Full reports
-// that more may be available at once. A service that lags behind brings nothing.
+// TailUpdates waits for updates after an offset until some come, or none came for the time idle. It polls the service:
+// several times a second while updates come, and about once a second while none do. It returns all that a poll brings,
+// whatever the limit. The page ends with its last update, or at after if nothing came. Full reports that more may be
+// available at once. A service that lags behind brings nothing.
 //
 // The errors are those of ReadUpdates.
 func (u *Updates) TailUpdates(ctx context.Context, after ledger.Offset, _ int,

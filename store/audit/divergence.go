@@ -43,8 +43,6 @@ const (
 	// long.
 	openLimit = 200
 	openIdle  = time.Second
-	// Before silence is taken for the end, it is listened to for so long: well below the server's request timeout of 20 s.
-	longestIdle = 10 * time.Second
 )
 
 // FindForkPoint compares which updates a participant shows with those that are stored, and their offsets: from the
@@ -95,7 +93,7 @@ func (p *divergence) find(ctx context.Context, since ledger.Offset) error {
 			return err
 		}
 		at = page.To
-		// A ledger that is at work may never be silent for longestIdle.
+		// Silence for ingest.LongPoll would be taken for the end, and a ledger that is at work may never be silent so long.
 		if !more || p.Parted && p.end == nil &&
 			slices.ContainsFunc(page.Updates, func(u ledger.Update) bool { return u.RecordTime.Time.After(began) }) {
 			break
@@ -170,7 +168,7 @@ func (p *divergence) next(ctx context.Context, at ledger.Offset) (page ledger.Pa
 		if p.end == nil {
 			page, _, err := p.source.TailUpdates(ctx, at, openLimit, openIdle)
 			if err == nil && page.To == at {
-				page, _, err = p.source.TailUpdates(ctx, at, openLimit, longestIdle)
+				page, _, err = p.source.TailUpdates(ctx, at, openLimit, ingest.LongPoll)
 			}
 			return page, err
 		}

@@ -196,14 +196,19 @@ func (s *Stored) CompareFollowing(ctx context.Context, step func(at ledger.Offse
 			at, after, c.Records = to, after+int64(len(records)), c.Records+int64(len(records))
 			step(at)
 		}
-		for seq := after + 1; seq <= d.At.LastSeq; seq++ {
-			if err := found(Difference{Kind: Extra, Relation: "transactions", Seq: seq}); err != nil {
-				return err
-			}
-		}
-		return nil
+		return extraRecords(after, d.At.LastSeq, found)
 	})
 	return c, err
+}
+
+// extraRecords reports the records after a seq, up to another one, as extra.
+func extraRecords(after, to int64, found Found) error {
+	for seq := after + 1; seq <= to; seq++ {
+		if err := found(Difference{Kind: Extra, Relation: "transactions", Seq: seq}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // DeriveAgain derives the records of a network's updates again, but for those whose updates were pruned: it removes

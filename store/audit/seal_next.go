@@ -95,8 +95,7 @@ func (s *Stored) NextWindow(ctx context.Context, stream string, size, again, kno
 }
 
 // SnapshotWindow returns the window of the snapshot that is carried, where it is to be compared and sealed; nil: it is
-// sealed, or there is none. again is as for NextWindow: greater than 0 leaves out that
-// it differed before.
+// sealed, or there is none. again is as for NextWindow: greater than 0 leaves out that it differed before.
 func (s *Stored) SnapshotWindow(ctx context.Context, again int64) (next *Window, err error) {
 	begun, err := s.FinishedSnapshot(ctx)
 	if err != nil || begun == nil || begun.At == 0 {

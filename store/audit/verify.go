@@ -66,11 +66,19 @@ func (v *Verification) Found(d Difference) error {
 	return nil
 }
 
-// remains counts a difference that is there after a repair. A view that is rendered otherwise is none, also where it
-// can't be read again.
+// leaves counts a difference that no repair mends, and reports whether it was not counted before. A view that is
+// rendered otherwise is none, also where it can't be read again.
+func (v *Verification) leaves(d Difference) bool {
+	if d.Rendering != nil || v.left.before(d, v.steps) {
+		return false
+	}
+	v.Left++
+	return true
+}
+
+// remains counts a difference that is there after a repair.
 func (v *Verification) remains(d Difference) error {
-	if d.Rendering == nil && !v.left.before(d, v.steps) {
-		v.Left++
+	if v.leaves(d) {
 		v.Logger.Warn("still different after it was repaired", "difference", d.String())
 	}
 	return nil

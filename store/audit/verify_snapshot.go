@@ -108,8 +108,8 @@ func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset) error 
 	err := u.compareActive(ctx, at, nil, func(d Difference) error {
 		if d.Rendering == nil && !slices.Contains(ofActiveSet, d.Relation) {
 			whole = false
-			if u.Repairer != nil && !u.left.before(d, u.steps) {
-				u.Left++ // it is not repaired here
+			if u.Repairer != nil {
+				u.leaves(d)
 			}
 		}
 		return u.Found(d)

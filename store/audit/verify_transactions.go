@@ -172,7 +172,7 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 		if len(page) == 0 {
 			h.lacking = true
 			h.Note("the transaction history: the service has no records beyond the %d-th", at)
-			return h.lacks(at, standing.LastSeq, found)
+			return extraRecords(at, standing.LastSeq, found)
 		}
 		page = page[:min(int64(len(page)), standing.LastSeq-at)]
 		other, err := h.comparePage(ctx, at, page, found)
@@ -219,16 +219,6 @@ func (h *Transactions) comparePage(ctx context.Context, after int64, records []l
 	})
 	h.result.Records += int64(len(records))
 	return others == len(records) && others >= leastOfAnother, err
-}
-
-// lacks reports the records that the service does not have.
-func (h *Transactions) lacks(after, to int64, found Found) error {
-	for seq := after + 1; seq <= to; seq++ {
-		if err := found(Difference{Kind: Extra, Relation: "transactions", Seq: seq}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (h *Transactions) deriveAgain(ctx context.Context) error {
