@@ -185,7 +185,7 @@ func TestAnIndexIsBuiltBesideWhoTakesALock(t *testing.T) {
 	conn, err := s.db.Connect(ctx, leadership.LockConfig(s.db, RoleUpdates))
 	require.NoError(t, err)
 	defer pg.Close(ctx, conn)
-	builder := d.Connect()
+	builder, watcher := d.Connect(), d.Connect()
 	// Functions, because views could not be looked up while that table is locked.
 	const waits = `SELECT EXISTS (SELECT FROM pg_stat_get_activity(NULL) a JOIN pg_database d ON d.oid = a.datid
 		WHERE d.datname = current_database() AND a.wait_event_type = 'Lock' AND a.wait_event = $1 AND a.query LIKE $2)`
@@ -200,12 +200,12 @@ func TestAnIndexIsBuiltBesideWhoTakesALock(t *testing.T) {
 		lock, ok, err := session.TryHold(ctx, conn, RoleUpdates.Lead(), 0)
 		took <- taken{lock, ok, err}
 	}()
-	d.WaitFor(waits, "relation", "%lead_updates%")
+	d.WaitOn(watcher, waits, "relation", "%lead_updates%")
 	go func() {
 		_, err := builder.Exec(ctx, "CREATE INDEX CONCURRENTLY indexed_n ON public.indexed (n)")
 		built <- err
 	}()
-	d.WaitFor(waits, "virtualxid", "CREATE INDEX CONCURRENTLY%")
+	d.WaitOn(watcher, waits, "virtualxid", "CREATE INDEX CONCURRENTLY%")
 	require.NoError(t, catalog.Rollback(ctx))
 	held := <-took
 	require.NoError(t, held.err)

@@ -97,7 +97,13 @@ func (d *DB) Begin(statement string, args ...any) pgx.Tx {
 // WaitFor polls until a query answers true.
 func (d *DB) WaitFor(query string, args ...any) {
 	d.T.Helper()
-	conn := d.Connect()
+	d.WaitOn(d.Connect(), query, args...)
+}
+
+// WaitOn is like WaitFor, on a session that is open already. A new one may have to read any of the system catalogs, and
+// so would wait for a test that locks one.
+func (d *DB) WaitOn(conn *pgx.Conn, query string, args ...any) {
+	d.T.Helper()
 	require.Eventually(d.T, func() bool {
 		var done bool
 		err := conn.QueryRow(d.T.Context(), query, args...).Scan(&done)
