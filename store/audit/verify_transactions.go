@@ -25,6 +25,8 @@ type Transactions struct {
 	networkID string // of the service; empty: it does not report it
 	usable    bool   // the service's history can be compared
 	lacking   bool   // the service has fewer records than are stored
+
+	patience time.Duration // with a service that can't be read any more when the history was cleared; 0: 2 minutes
 }
 
 // A page with at least this many records, all of which differ, means that the service has another order.
@@ -51,13 +53,16 @@ func (h *Transactions) run(ctx context.Context) error {
 	if err := h.ask(ctx); err != nil {
 		return err
 	}
-	before := h.Differences
-	notOffered, err := h.compare(ctx, h.Found)
-	inRecords := h.Differences - before
-	if err == nil {
-		err = h.Database.CompareBalances(ctx, h.begin, h.Found)
+	differences := int64(0)
+	found := func(d Difference) error {
+		differences++
+		return h.Found(d)
 	}
-	differences := h.Differences - before
+	notOffered, err := h.compare(ctx, found)
+	inRecords := differences
+	if err == nil {
+		err = h.Database.CompareBalances(ctx, h.begin, found)
+	}
 	if err != nil || h.Repairer == nil || differences == 0 {
 		return errors.Join(err, notOffered)
 	}
@@ -163,8 +168,9 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 	}
 	h.begin("transaction history")
 	pages := ingest.NewTransactionPages(h.Source, nil, true)
+	var last ledger.TransactionsMark // that was read
 	for at := int64(0); at < standing.LastSeq; {
-		page, err := h.next(ctx, pages)
+		page, err := h.next(ctx, pages, last)
 		if err != nil {
 			return fmt.Errorf("read the transaction history again: %w", err)
 		}
@@ -174,6 +180,7 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 			h.Note("the transaction history: the service has no records beyond the %d-th", at)
 			return extraRecords(at, standing.LastSeq, found)
 		}
+		last = page[len(page)-1].Mark()
 		page = page[:min(int64(len(page)), standing.LastSeq-at)]
 		other, err := h.comparePage(ctx, at, page, found)
 		if err != nil {
@@ -194,17 +201,35 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 	return err
 }
 
-// next returns the next records; none at the end.
-func (h *Transactions) next(ctx context.Context,
-	pages *ingest.TransactionPages) (records []ledger.Transaction, err error) {
-	err = Retry(ctx, h.Logger, func() error {
-		records, err = pages.Next(ctx)
-		if misfit, ok := errors.AsType[*ingest.TransactionsMisfit](err); ok && !misfit.Short {
-			return errTransactionsChanged
+// next returns the records after the last one that was read; none at the end. There is no reading on after a page of
+// records that share an event id: such a page is not the end where the service's newest record is another one.
+func (h *Transactions) next(ctx context.Context, pages *ingest.TransactionPages,
+	last ledger.TransactionsMark) ([]ledger.Transaction, error) {
+	for again := false; ; again = true { // more may come meanwhile
+		records, err := withRetry(ctx, h.Logger, func() ([]ledger.Transaction, error) {
+			records, err := pages.Next(ctx)
+			if misfit, ok := errors.AsType[*ingest.TransactionsMisfit](err); ok && !misfit.Short {
+				err = errTransactionsChanged
+			}
+			return records, err
+		})
+		if err != nil || len(records) > 0 {
+			return records, err
 		}
-		return err
-	})
-	return records, err
+		newest, err := withRetry(ctx, h.Logger, func() ([]ledger.Transaction, error) {
+			return h.Source.NewestTransactions(ctx, 1)
+		})
+		switch {
+		case err != nil || len(newest) == 0 || last.Is(&newest[0]):
+			return nil, err
+		case again:
+			return nil, &ledger.Problem{
+				What: fmt.Sprintf("the service serves nothing after event id %q, but its newest is %q; or it serves fewer "+
+					"records in a page than share an event id", last.EventID, newest[0].EventID),
+				Do: "verify again, or with another service (--scan-url)",
+			}
+		}
+	}
 }
 
 // comparePage compares records with what is stored after a seq. other reports that the service has another order.
@@ -240,6 +265,7 @@ func (h *Transactions) readAgain(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	tries := 0
+	var waits *time.Timer
 	loop := ingest.Transactions{Source: h.Source, Sink: h.Repairer.History(), UntilCurrent: true, Logger: h.Logger,
 		Watch: ingest.TransactionsWatch{
 			Committed: func(at ledger.TransactionsPosition, _ int) {
@@ -251,9 +277,25 @@ func (h *Transactions) readAgain(ctx context.Context) error {
 					cancel(err)
 				}
 			},
+			Waiting: func(why string) {
+				if waits != nil {
+					waits.Stop()
+				}
+				if why != "" {
+					waits = time.AfterFunc(cmp.Or(h.patience, 2*time.Minute), func() { cancel(unreadable(why)) })
+				}
+			},
 		}}
 	if err := cmp.Or(loop.Run(ctx), context.Cause(ctx)); err != nil {
 		return fmt.Errorf("repair: %w", err)
 	}
 	return nil
+}
+
+// unreadable is the error for a service that was waited for long enough.
+func unreadable(why string) error {
+	return &ledger.Problem{
+		What: "the transaction history was cleared, to be read again, and its service can't be read yet: " + why,
+		Do:   "let `indexer run` read it when it can be, and verify again then",
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -16,6 +17,7 @@ import (
 	"ledgerindexer/sandbox"
 	"ledgerindexer/scan"
 	"ledgerindexer/store"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // servedTransactions is a simulated service, and a database that has read its history.
@@ -195,4 +197,96 @@ func TestWhoseHistoryIsNotReadAgain(t *testing.T) {
 	_, _, err = h.verify(false)
 	require.ErrorAs(t, err, &problem)
 	require.Contains(t, problem.Do, "--scan-url")
+}
+
+// listed is a service with a list of records, so many to a page.
+type listed struct {
+	records []ledger.Transaction
+	page    int
+	asked   func(*listed) // before it is said who it is
+	service ledger.TransactionsService
+}
+
+func (l *listed) Describe(ctx context.Context) (ledger.TransactionsService, error) {
+	if l.asked != nil {
+		l.asked(l)
+	}
+	return l.service, ctx.Err()
+}
+
+func (l *listed) TransactionsAfter(_ context.Context, id string) ([]ledger.Transaction, error) {
+	from := 0
+	if id != "" {
+		from = 1 + slices.IndexFunc(l.records, func(t ledger.Transaction) bool { return t.EventID == id })
+	}
+	return l.records[from:min(len(l.records), from+l.page)], nil
+}
+
+func (l *listed) NewestTransactions(context.Context, int) ([]ledger.Transaction, error) {
+	return l.records[max(0, len(l.records)-1):], nil
+}
+
+// verifies verifies a history with a service.
+func (h *testHistory) verifies(source ingest.TransactionsSource, r *Repairer) (list []Difference, is *Transactions) {
+	return list, &Transactions{Source: source, Verification: verificationOf(h.l.store.Stored, r, &list)}
+}
+
+// Records that share an event id can't be read on after. A page of nothing else is not taken for the last one.
+func TestAPageOfOneEventID(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	texts := []string{"a", "b/1", "b/2", "b/3", "c"}
+	h.append(texts...)
+	source := &listed{records: storetest.RecordsOf(texts), page: 3}
+	list, v := h.verifies(source, nil)
+	_, err := v.Run(t.Context())
+	require.ErrorContains(t, err, "share an event id")
+	require.Empty(t, list)
+	source.page = 4
+	_, err = v.Run(t.Context())
+	require.NoError(t, err)
+}
+
+// What differs is repaired, whether or not it was reported before.
+func TestWhatWasReportedBeforeIsRepaired(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a", "b")
+	h.Exec("UPDATE indexer.transactions SET event_id = 'x' WHERE seq = 2")
+	v := Transactions{Source: &listed{records: storetest.RecordsOf([]string{"a", "b"}), page: 10}}
+	var list []Difference
+	v.Verification = verificationOf(h.l.store.Stored, nil, &list)
+	_, err := v.Run(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	v.Repairer = h.repairs(h.l.store)
+	is, err := v.Run(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 1, is.Repaired)
+	require.Len(t, list, 1)
+	require.Equal(t, "b", h.Row("SELECT event_id FROM indexer.transactions WHERE seq = 2"))
+}
+
+// A repair does not wait for ever for a service that can't be read any more after the history was cleared.
+func TestARepairThatWaitsForItsService(t *testing.T) {
+	t.Parallel()
+	for why, source := range map[string]*listed{
+		"its history is empty": {page: 10},
+		"backfilling": {page: 10, records: storetest.RecordsOf([]string{"a"}), asked: func(l *listed) {
+			l.asked = func(l *listed) { l.service.Backfilling = true } // from the second time on
+		}},
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			h := newHistory(t)
+			h.Exec("INSERT INTO indexer.transactions (seq, event_id, kind, fingerprint) VALUES (7, 'stray', 'tap', 0)")
+			_, v := h.verifies(source, h.repairs(h.l.store))
+			v.patience = time.Millisecond
+			_, err := v.Run(t.Context())
+			var problem *ledger.Problem
+			require.ErrorAs(t, err, &problem)
+			require.Contains(t, problem.What, why)
+			require.Equal(t, "0", h.Row("SELECT count(*) FROM indexer.transactions"))
+		})
+	}
 }
