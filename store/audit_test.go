@@ -70,7 +70,7 @@ func (a auditor) CompareCarried(ctx context.Context, at ledger.Offset, entries [
 		if err != nil {
 			return err
 		}
-		return a.stored.CarriedAt(ctx, at, func(key string, extra audit.Difference) error {
+		return a.stored.CarriedAt(ctx, at, func(key audit.EntryKey, extra audit.Difference) error {
 			if slices.Contains(keys, key) {
 				return nil
 			}

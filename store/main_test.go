@@ -118,7 +118,6 @@ type Repairer interface {
 	RepairCoverage(ctx context.Context, end *ledger.Offset) error
 	RepairDerived(ctx context.Context, step func(what string)) error
 	RepairUpdates(ctx context.Context, scope ledger.Scope, page ledger.Page) error
-	DropCarried(ctx context.Context, at ledger.Offset, keys []string) error
 	Close()
 }
 

@@ -56,7 +56,7 @@ func compareActive(t *testing.T, db *store.Store, ledgerURL string, scope config
 	client, err := participant.New(participant.Config{URL: ledgerURL, Logger: testLogger(t)}, scope.Domain())
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	var met []string
+	var met []audit.EntryKey
 	entries := 0
 	var page ledger.SnapshotPage
 	for !page.Last {
@@ -71,7 +71,7 @@ func compareActive(t *testing.T, db *store.Store, ledgerURL string, scope config
 		met = append(met, keys...)
 	}
 	require.Greater(t, entries, 50)
-	require.NoError(t, audit.New(db).ActiveAt(t.Context(), at, func(key string, extra audit.Difference) error {
+	require.NoError(t, audit.New(db).ActiveAt(t.Context(), at, func(key audit.EntryKey, extra audit.Difference) error {
 		if !slices.Contains(met, key) {
 			list = append(list, extra.String())
 		}

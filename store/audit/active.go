@@ -30,7 +30,7 @@ import (
 // difference. Without a state floor it is not known what was active when indexing began, so entries from before are
 // left out. An error of found ends the comparison and is returned. Memory is in proportion to the entries.
 func (s *Stored) CompareActive(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry,
-	found Found) (keys []string, err error) {
+	found Found) (keys []EntryKey, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		keys, err = s.compareActive(ctx, tx, at, entries, found)
 		return err
@@ -39,19 +39,16 @@ func (s *Stored) CompareActive(ctx context.Context, at ledger.Offset, entries []
 }
 
 func (s *Stored) compareActive(ctx context.Context, tx pgx.Tx, at ledger.Offset, entries []ledger.ContractEntry,
-	found Found) (keys []string, err error) {
+	found Found) (keys []EntryKey, err error) {
 	extent, err := s.extentAt(ctx, tx, at)
 	if err != nil {
 		return nil, err
 	}
-	c := entryComparison{stored: s, tx: tx, at: at, extent: extent, found: found}
+	c := entryComparison{stored: s, at: at, extent: extent}
 	if c.elsewhere, err = s.db.Queries.CoverageElsewhere(ctx, tx, int64(at)); err != nil {
 		return nil, fmt.Errorf("read what is stored in another scope: %w", err)
 	}
-	if c.dictionaries, err = s.readDictionaries(ctx, tx); err != nil {
-		return nil, err
-	}
-	if c.columns, err = s.factColumns(ctx, tx); err != nil {
+	if c.comparison, err = s.comparing(ctx, tx, tables.In(tables.Facts), names.NewReferences(), found); err != nil {
 		return nil, err
 	}
 	erased, err := redacted.Read(ctx, s.db.Queries, tx)
@@ -84,15 +81,12 @@ func (s *Stored) extentAt(ctx context.Context, tx pgx.Tx, at ledger.Offset) (bou
 
 // entryComparison compares entries of a snapshot with what is stored as of its offset.
 type entryComparison struct {
-	stored       *Stored
-	tx           pgx.Tx
-	at           ledger.Offset
-	extent       bounds.Extent
-	elsewhere    []dbsqlc.CoverageElsewhereRow // what is stored in another scope than the entries are of
-	dictionaries *dictionaries
-	columns      map[string][]column
-	found        Found
-	keys         []string // of the entries that are stored as active
+	comparison
+	stored    *Stored
+	at        ledger.Offset
+	extent    bounds.Extent
+	elsewhere []dbsqlc.CoverageElsewhereRow // what is stored in another scope than the entries are of
+	keys      []EntryKey                    // of the entries that are stored as active
 }
 
 // placed returns the entries with the places at which resyncs took them in.
@@ -161,7 +155,7 @@ func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEnt
 			return nil, err
 		}
 	}
-	if err := c.dictionaries.resolve(ctx, c.tx, wanted); err != nil {
+	if err := c.names.resolve(ctx, c.tx, wanted); err != nil {
 		return nil, err
 	}
 	return rows, rows.Settle(func(int64, int32) (bool, error) { return false, nil })
@@ -175,35 +169,34 @@ var notInEntries = []string{"extra", "record_time", "origin"}
 // stream have alike. An event that is stored in another scope has other witnesses and views, and is compared only by
 // its own range.
 func (c *entryComparison) compareEvents(ctx context.Context, entryRows *rows.Carried) error {
-	creations, reassignments := creationPlaces(entryRows), reassignmentPlaces(entryRows)
 	found := c.withoutViewsOfDamaged()
 	for _, source := range entryRows.Tables() {
 		if source.Name == "unknown_elements" {
 			continue
 		}
-		whole, err := record(c.tx, tables.Facts, source, c.columns[source.Name])
-		if err != nil {
-			return err
-		}
-		compared := func(name string) bool {
-			return !slices.Contains(notInEntries, name) && !slices.Contains(whole.Snapshot, name)
-		}
-		at := creations
-		if source.Name == "reassignments" {
-			at = reassignments
-		}
+		all := placesOf(entryRows, source.Name)
 		for _, table := range tables.In(tables.Facts, tables.Resynced) {
 			if table.Name != source.Name {
 				continue
 			}
-			has := func(p rowPlace) bool {
-				return isResynced(p) == (table.Family == tables.Resynced) && !c.isElsewhere(p)
+			var here places
+			left := func(p rowPlace) bool {
+				return isResynced(p) != (table.Family == tables.Resynced) || c.isElsewhere(p)
 			}
-			here := at.only(has)
+			for i := range all.offsets {
+				if p := (rowPlace{all.offsets[i], all.nodeIDs[i]}); !left(p) {
+					here.add(p.offset, p.sub)
+				}
+			}
 			if len(here.offsets) == 0 {
 				continue
 			}
-			comparison := newTableComparison(whole.only(table, compared, has), c.dictionaries, found)
+			comparison, err := c.table(table, source)
+			if err != nil {
+				return err
+			}
+			comparison.table.rows = slices.DeleteFunc(comparison.table.rows, func(r recordedRow) bool { return left(r.at) })
+			comparison.found, comparison.ignored = found, slices.Concat(notInEntries, tables.Get(tables.Facts, source.Name).Snapshot)
 			// In the shape of ledger effects the stream's witnesses are all who saw the creation; a snapshot's are stakeholders.
 			// And nothing says that two operations list parties in the same order.
 			comparison.stakeholders = true
@@ -253,37 +246,27 @@ func (c *entryComparison) withoutViewsOfDamaged() func(Difference) error {
 }
 
 func (c *entryComparison) compareActive(ctx context.Context, wanted []rows.ActiveContract) error {
-	asked := dbsqlc.ActiveAsOfParams{At: int64(c.at)}
-	for i := range wanted {
-		asked.ContractIds = append(asked.ContractIds, wanted[i].ContractID)
-		asked.SynchronizerRefs = append(asked.SynchronizerRefs, *wanted[i].SynchronizerRef)
-	}
-	rows, err := c.stored.db.Queries.ActiveAsOf(ctx, c.tx, asked)
+	stored, err := c.stored.activeAsOf(ctx, c.tx, c.at, wanted)
 	if err != nil {
-		return fmt.Errorf("read what is stored as active: %w", err)
-	}
-	stored := make(map[active.Key][]dbsqlc.ActiveAsOfRow, len(rows))
-	for _, row := range rows {
-		key := active.Key{ContractID: row.ContractID, SynchronizerRef: row.SynchronizerRef}
-		stored[key] = append(stored[key], row)
+		return err
 	}
 	for i := range wanted {
 		w := &wanted[i]
-		key := active.Key{ContractID: w.ContractID, SynchronizerRef: *w.SynchronizerRef}
+		key := keyOf(w)
 		list := stored[key]
 		if len(list) == 0 {
-			d := c.dictionaries.activeDifference(Missing, "active_contracts", key, w.ActivatedOffset)
+			d := c.names.activeDifference(Missing, "active_contracts", key, w.ActivatedOffset)
 			if err := c.found(d); err != nil {
 				return err
 			}
 			continue
 		}
-		c.keys = append(c.keys, key.String())
+		c.keys = append(c.keys, activeKey(key))
 		if err := c.compareStored(w, list[0]); err != nil {
 			return err
 		}
 		for _, another := range list[1:] {
-			d := c.dictionaries.activeDifference(Extra, relationOfActive(another.Closed), key, another.ActivatedOffset)
+			d := c.names.activeDifference(Extra, relationOfActive(another.Closed), key, another.ActivatedOffset)
 			if err := c.found(d); err != nil {
 				return err
 			}
@@ -292,9 +275,33 @@ func (c *entryComparison) compareActive(ctx context.Context, wanted []rows.Activ
 	return nil
 }
 
+func keyOf(a *rows.ActiveContract) active.Key {
+	return active.Key{ContractID: a.ContractID, SynchronizerRef: *a.SynchronizerRef}
+}
+
+// activeAsOf returns what is stored as active as of an offset of some contracts.
+func (s *Stored) activeAsOf(ctx context.Context, tx pgx.Tx, at ledger.Offset,
+	of []rows.ActiveContract) (map[active.Key][]dbsqlc.ActiveAsOfRow, error) {
+	asked := dbsqlc.ActiveAsOfParams{At: int64(at)}
+	for i := range of {
+		asked.ContractIds = append(asked.ContractIds, of[i].ContractID)
+		asked.SynchronizerRefs = append(asked.SynchronizerRefs, *of[i].SynchronizerRef)
+	}
+	list, err := s.db.Queries.ActiveAsOf(ctx, tx, asked)
+	if err != nil {
+		return nil, fmt.Errorf("read what is stored as active: %w", err)
+	}
+	stored := make(map[active.Key][]dbsqlc.ActiveAsOfRow, len(list))
+	for _, row := range list {
+		key := active.Key{ContractID: row.ContractID, SynchronizerRef: row.SynchronizerRef}
+		stored[key] = append(stored[key], row)
+	}
+	return stored, nil
+}
+
 func (c *entryComparison) compareStored(w *rows.ActiveContract, stored dbsqlc.ActiveAsOfRow) error {
 	key := active.Key{ContractID: stored.ContractID, SynchronizerRef: stored.SynchronizerRef}
-	d := c.dictionaries.activeDifference(Altered, relationOfActive(stored.Closed), key, stored.ActivatedOffset)
+	d := c.names.activeDifference(Altered, relationOfActive(stored.Closed), key, stored.ActivatedOffset)
 	texts := func(numbers ...int64) (list []*string) {
 		for _, n := range numbers {
 			list = append(list, textOfNumber(&n))
@@ -302,7 +309,7 @@ func (c *entryComparison) compareStored(w *rows.ActiveContract, stored dbsqlc.Ac
 		return list
 	}
 	columns := []string{"activated_offset", "activated_node_id", "template_ref", "reassignment_counter"}
-	return c.dictionaries.reportRows(d, columns,
+	return c.names.reportRows(d, columns,
 		texts(w.ActivatedOffset, int64(w.ActivatedNodeID), int64(*w.TemplateRef), w.ReassignmentCounter),
 		texts(stored.ActivatedOffset, int64(stored.ActivatedNodeID), int64(stored.TemplateRef), stored.ReassignmentCounter),
 		c.found)
@@ -341,12 +348,12 @@ WHERE l.deactivated_offset > $1 AND l.activated_offset <= $1`
 // ActiveAt calls each, in no order, for everything that is stored as active as of an offset, at most the watermark:
 // with its key, and the difference that it is where no entry of the participant's snapshot has it. An error of each
 // ends it and is returned. It reads one snapshot of the database row by row, whatever the size.
-func (s *Stored) ActiveAt(ctx context.Context, at ledger.Offset, each func(key string, extra Difference) error) error {
+func (s *Stored) ActiveAt(ctx context.Context, at ledger.Offset, each func(key EntryKey, extra Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.activeAt(ctx, tx, at, each) })
 }
 
 func (s *Stored) activeAt(ctx context.Context, tx pgx.Tx, at ledger.Offset,
-	each func(key string, extra Difference) error) error {
+	each func(key EntryKey, extra Difference) error) error {
 	if _, err := s.extentAt(ctx, tx, at); err != nil {
 		return err
 	}
@@ -359,7 +366,7 @@ func (s *Stored) activeAt(ctx context.Context, tx pgx.Tx, at ledger.Offset,
 	var closed bool
 	err = pg.Each(ctx, tx, activeAtSQL, []any{int64(at)}, []any{&key.ContractID, &key.SynchronizerRef, &activated,
 		&closed}, func() error {
-		return each(key.String(), names.activeDifference(Extra, relationOfActive(closed), key, activated))
+		return each(activeKey(key), names.activeDifference(Extra, relationOfActive(closed), key, activated))
 	})
 	if err != nil {
 		return fmt.Errorf("read what is active as of offset %d: %w", at, err)

@@ -3,9 +3,6 @@ package audit
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -42,7 +39,7 @@ func (s *Stored) refuseReplaced(ctx context.Context, tx pgx.Tx, at ledger.Offset
 // called for each difference. An error of found ends the comparison and is returned. Memory is in proportion to the
 // entries.
 func (s *Stored) CompareCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry,
-	found Found) (keys []string, err error) {
+	found Found) (keys []EntryKey, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		keys, err = s.compareCarried(ctx, tx, at, before, entries, found)
 		return err
@@ -51,7 +48,7 @@ func (s *Stored) CompareCarried(ctx context.Context, at ledger.Offset, before in
 }
 
 func (s *Stored) compareCarried(ctx context.Context, tx pgx.Tx, at ledger.Offset, before int64,
-	entries []ledger.ContractEntry, found Found) (keys []string, err error) {
+	entries []ledger.ContractEntry, found Found) (keys []EntryKey, err error) {
 	if err := s.refuseReplaced(ctx, tx, at); err != nil {
 		return nil, fmt.Errorf("compare with the snapshot at offset %d: %w", at, err)
 	}
@@ -100,12 +97,12 @@ func (s *Stored) settle(ctx context.Context, tx pgx.Tx, p *carriedPage, rows *ro
 
 func (s *Stored) compareCarriedPage(
 	ctx context.Context, tx pgx.Tx, page *carriedPage, found Found,
-) (keys []string, err error) {
+) (keys []EntryKey, err error) {
 	rows, wanted, err := page.rows()
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.comparing(ctx, tx, tables.Facts, wanted, found)
+	c, err := s.comparing(ctx, tx, tables.In(tables.Facts), wanted, found)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +114,7 @@ func (s *Stored) compareCarriedPage(
 	}
 	for _, source := range rows.Tables() {
 		where, arguments := page.stored(rows, source.Name)
-		table, err := c.table(source)
+		table, err := c.table(tables.Get(tables.Facts, source.Name), source)
 		if err == nil {
 			err = table.among(ctx, tx, where, arguments...)
 		}
@@ -131,20 +128,16 @@ func (s *Stored) compareCarriedPage(
 // stored selects the stored rows of a table that a page's are compared with.
 func (p *carriedPage) stored(rows *rows.Carried, relation string) (where string, arguments []any) {
 	at, first, end := int64(p.progress.At), p.progress.Entries, p.end()
-	switch relation {
-	case "reassignments":
-		places := reassignmentPlaces(rows)
-		return amongPlaces, []any{places.offsets, places.nodeIDs}
-	case "unknown_elements":
+	if relation == "unknown_elements" {
 		return `s.ledger_offset = $1::bigint AND s.ordinal >= $2::bigint AND s.ordinal < $3::bigint`, []any{at, first, end}
 	}
-	places := creationPlaces(rows)
+	places := placesOf(rows, relation)
 	return amongPlaces, []any{places.offsets, places.nodeIDs}
 }
 
 func (s *Stored) carriedKeys(ctx context.Context, tx pgx.Tx, page *carriedPage,
-	rows *rows.Carried) (keys []string, err error) {
-	creations, reassignments := creationPlaces(rows), reassignmentPlaces(rows)
+	rows *rows.Carried) (keys []EntryKey, err error) {
+	creations, reassignments := placesOf(rows, "created"), placesOf(rows, "reassignments")
 	events, err := s.db.Queries.CarriedEvents(ctx, tx, dbsqlc.CarriedEventsParams{
 		CreatedOffsets: creations.offsets, CreatedNodeIds: creations.nodeIDs,
 		ReassignedOffsets: reassignments.offsets, ReassignedNodeIds: reassignments.nodeIDs,
@@ -154,41 +147,9 @@ func (s *Stored) carriedKeys(ctx context.Context, tx pgx.Tx, page *carriedPage,
 		return nil, fmt.Errorf("read which events are stored: %w", err)
 	}
 	for _, e := range events {
-		keys = append(keys, carriedKey{e.Kind, e.LedgerOffset, e.Number}.String())
+		keys = append(keys, EntryKey{kind: e.Kind, offset: e.LedgerOffset, number: e.Number})
 	}
 	return keys, nil
-}
-
-type carriedKey struct {
-	kind   string // one of the kinds below
-	offset int64
-	number int32 // node id or ordinal
-}
-
-// The kinds of rows that CarriedAt reports.
-const (
-	carriedCreated      = "created"      // the creation event of incomplete reassignments only
-	carriedActive       = "active"       // the creation event of an active entry
-	carriedReassignment = "reassignment" // an incomplete reassignment
-	carriedUnknown      = "unknown"      // an entry of an unknown kind
-	carriedView         = "view"         // an interface view without its creation event
-)
-
-func (k carriedKey) String() string {
-	return fmt.Sprintf("%s %d %d", k.kind, k.offset, k.number)
-}
-
-func parseCarriedKey(text string) (carriedKey, error) {
-	part := strings.Split(text, " ")
-	kinds := []string{carriedCreated, carriedActive, carriedReassignment, carriedUnknown, carriedView}
-	if len(part) == 3 && slices.Contains(kinds, part[0]) {
-		offset, err := strconv.ParseInt(part[1], 10, 64)
-		number, numberErr := strconv.ParseInt(part[2], 10, 32)
-		if err == nil && numberErr == nil {
-			return carriedKey{part[0], offset, int32(number)}, nil
-		}
-	}
-	return carriedKey{}, fmt.Errorf("%q is no key of rows of a snapshot", text)
 }
 
 // carriedAtSQL is not among the generated queries, which take all rows before they return.
@@ -214,21 +175,21 @@ WHERE v.ledger_offset <= $1
 // for views that belong to none, but for what a resync took in: its key, and the difference that it is where no entry
 // of the snapshot has it. An error of each ends it and is returned. It reads one snapshot of the database row by row,
 // whatever the size.
-func (s *Stored) CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra Difference) error) error {
+func (s *Stored) CarriedAt(ctx context.Context, at ledger.Offset, each func(key EntryKey, extra Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.carriedAt(ctx, tx, at, each) })
 }
 
 func (s *Stored) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset,
-	each func(key string, extra Difference) error) error {
+	each func(key EntryKey, extra Difference) error) error {
 	if err := s.refuseReplaced(ctx, tx, at); err != nil {
 		return fmt.Errorf("read the rows of the snapshot at offset %d: %w", at, err)
 	}
-	var key carriedKey
+	var key EntryKey
 	var row string
 	var counter *int64
 	into := []any{&key.kind, &key.offset, &key.number, &row, &counter}
 	err := pg.Each(ctx, tx, carriedAtSQL, []any{int64(at)}, into, func() error {
-		return each(key.String(), key.extra(row, counter))
+		return each(key, key.extra(row, counter))
 	})
 	if err != nil {
 		return fmt.Errorf("read the rows of the snapshot at offset %d: %w", at, err)
@@ -238,7 +199,7 @@ func (s *Stored) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset,
 
 // extra returns the difference of rows that no entry has. counter is that of an active entry's creation
 // event which an incomplete reassignment has too: it stays, as that.
-func (k carriedKey) extra(row string, counter *int64) Difference {
+func (k EntryKey) extra(row string, counter *int64) Difference {
 	d := Difference{Kind: Extra, Offset: ledger.Offset(k.offset), Row: row}
 	switch k.kind {
 	case carriedUnknown:
@@ -321,15 +282,10 @@ func (w *writer) rewriteCarried(ctx context.Context, tx pgx.Tx, page *carriedPag
 }
 
 // DropCarried removes, in one transaction, rows of entries by keys from CarriedAt, and with them all rows that belong
-// to none then. The creation event of an incomplete reassignment stays, without what it had of an active entry. A key
-// that can't be from CarriedAt is an error.
-func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []string) error {
+// to none then. The creation event of an incomplete reassignment stays, without what it had of an active entry.
+func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []EntryKey) error {
 	var dropped dbsqlc.CarriedDropParams
-	for _, text := range keys {
-		key, err := parseCarriedKey(text)
-		if err != nil {
-			return err
-		}
+	for _, key := range keys {
 		dropped.Kinds = append(dropped.Kinds, key.kind)
 		dropped.Offsets = append(dropped.Offsets, key.offset)
 		dropped.Numbers = append(dropped.Numbers, key.number)

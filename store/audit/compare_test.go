@@ -403,7 +403,7 @@ func TestCompareCoversEveryColumn(t *testing.T) {
 		columns, err := s.factColumns(t.Context(), tx)
 		require.NoError(t, err)
 		for _, rows := range new(rows.Facts).Tables() {
-			table, err := record(tx, tables.Facts, rows, columns[rows.Name])
+			table, err := record(tx, tables.Get(tables.Facts, rows.Name), rows, columns[rows.Name])
 			require.NoError(t, err)
 			require.ElementsMatch(t, columns[rows.Name], table.columns, rows.Name)
 			require.Contains(t, storetest.FactTables, rows.Name)

@@ -53,7 +53,7 @@ func (s *Stored) CompareDerived(ctx context.Context, step func(what string), fou
 		if _, err := tx.Exec(ctx, "SET LOCAL work_mem = '"+derivedMemory+"'"); err != nil {
 			return fmt.Errorf("set the memory for sorting: %w", err)
 		}
-		c := derivedComparison{tx: tx, base: base, names: dictionaries, found: found}
+		c := derivedComparison{tx: tx, base: base, found: found}
 		f, err := s.newFollowing(ctx, tx, tables.Projections, base.arguments(), dictionaries)
 		if err != nil {
 			return err
@@ -86,40 +86,30 @@ func inTurn(ctx context.Context, parts []part, step func(what string)) error {
 	return nil
 }
 
+// derivedComparison looks for rows that are missing, or one too many, beside others.
 type derivedComparison struct {
 	tx    pgx.Tx
 	base  *projectionBase
-	names *dictionaries
 	found Found
 }
 
-// rows reads rows (relation, offset, node id, row, wanted values, stored values) whose values are of the columns, and
-// reports how they differ. Values of one side only may be NULL for all: the row is missing, or one too many.
-func (c *derivedComparison) rows(ctx context.Context, sql string, columns map[string][]string, args ...any) error {
-	d := Difference{Derived: true}
-	var wanted, stored []*string
-	into := []any{&d.Relation, &d.Offset, &d.NodeID, &d.Row, &wanted, &stored}
-	return pg.Each(ctx, c.tx, sql, args, into, func() error {
-		return c.names.reportRows(d, columns[d.Relation], wanted, stored, c.found)
-	})
+// rows reads rows (relation, offset, row), all of which are missing, or all one too many.
+func (c *derivedComparison) rows(ctx context.Context, kind Disagreement, sql string, args ...any) error {
+	d := Difference{Kind: kind, Derived: true}
+	return pg.Each(ctx, c.tx, sql, args, []any{&d.Relation, &d.Offset, &d.Row}, func() error { return c.found(d) })
 }
 
 // outOfCoverage looks for facts outside of coverage.
 func (c *derivedComparison) outOfCoverage(ctx context.Context) error {
 	arguments := c.base.arguments()
 	for _, s := range c.base.outOfCoverage() {
-		if err := c.rows(ctx, extraRows(&s.table, s.where), nil, arguments); err != nil {
+		sql := fmt.Sprintf("SELECT '%s', s.ledger_offset, %s FROM %[1]s s WHERE %[3]s", s.table.Name, rowNameSQL(&s.table),
+			s.table.Rows(s.where))
+		if err := c.rows(ctx, Extra, sql, arguments); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// extraRows selects rows s that should not be there.
-func extraRows(table *tables.Table, condition string) string {
-	return fmt.Sprintf("SELECT '%s', coalesce(s.ledger_offset, 0), NULL::integer, %s, NULL::text[], '{}'::text[] FROM "+
-		"%[1]s s WHERE %[3]s",
-		table.Name, rowNameSQL(table), table.Rows(condition))
 }
 
 // rowNameSQL identifies a row s among those at its offset.
@@ -145,10 +135,9 @@ func (c *derivedComparison) dangling(ctx context.Context) error {
 				table.Rows("s.ledger_offset > $1 AND s.ledger_offset <= $2"))
 		}
 	}
-	return c.rows(ctx, `SELECT DISTINCT 'updates', e.ledger_offset, NULL::integer, '', '{}'::text[], NULL::text[]
-FROM (`+strings.Join(events, " UNION ALL ")+`) e
-WHERE NOT EXISTS (SELECT FROM updates u WHERE u.ledger_offset = e.ledger_offset)`, nil, int64(c.base.HistoryFloor),
-		int64(c.base.Watermark))
+	return c.rows(ctx, Missing, "SELECT DISTINCT 'updates', e.ledger_offset, '' FROM ("+
+		strings.Join(events, " UNION ALL ")+") e WHERE NOT EXISTS (SELECT FROM updates u WHERE u.ledger_offset = "+
+		"e.ledger_offset)", int64(c.base.HistoryFloor), int64(c.base.Watermark))
 }
 
 // referencesOf asks for all columns of some names.
@@ -194,10 +183,9 @@ WHERE NOT EXISTS (SELECT FROM %[4]ss d WHERE d.%[4]s_ref = r.ref) AND %[5]s GROU
 			u.at, pgx.Identifier{u.relation}.Sanitize(), strings.Join(list, ", "), u.kind, condition))
 	}
 	for _, kind := range []string{tables.Template, tables.Synchronizer, tables.PartyList} {
-		sql := fmt.Sprintf(`SELECT '%[1]ss', min(u.at)::bigint, NULL::integer, '%[1]s_ref ' || u.ref, '{}'::text[],
-			NULL::text[]
-FROM (%[2]s) u GROUP BY u.ref ORDER BY u.ref`, kind, strings.Join(unknown[kind], " UNION ALL "))
-		if err := c.rows(ctx, sql, nil); err != nil {
+		sql := fmt.Sprintf("SELECT '%[1]ss', min(u.at)::bigint, '%[1]s_ref ' || u.ref FROM (%[2]s) u GROUP BY u.ref "+
+			"ORDER BY u.ref", kind, strings.Join(unknown[kind], " UNION ALL "))
+		if err := c.rows(ctx, Missing, sql); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -116,41 +115,16 @@ func (c column) shown(row string) string {
 
 // report reports how two rows differ; the one that is nil is not there.
 func (f *following) report(table *tables.Table, wanted, stored []*string, found Found) error {
-	d, row := Difference{Relation: table.Name, Derived: true}, stored
+	columns, row := f.columns[table.Name], stored
 	if stored == nil {
 		row = wanted
 	}
-	f.name(&d, table, row)
-	return f.names.reportRows(d, columnNames(f.columns[table.Name]), wanted, stored, found)
-}
-
-// name names the row that differs. PostgreSQL wrote the numbers, so they can be read.
-func (f *following) name(d *Difference, table *tables.Table, row []*string) {
-	value := func(column string) *string { return row[columnNamed(f.columns[table.Name], column)] }
-	if table.Place != "" {
-		place, _ := strconv.ParseInt(*value(table.Place), 10, 64)
-		if table.OfRecords() {
-			d.Seq = place
-		} else {
-			d.Offset = ledger.Offset(place)
-		}
-	}
+	d := f.names.difference(table, columns, pairedBy(table), row)
+	d.Derived = true
 	if table.Name == "lifetimes" {
-		since, _ := strconv.ParseInt(*value("activated_offset"), 10, 64)
-		d.Since = ledger.Offset(since)
+		d.Since = ledger.Offset(numberIn(columns, "activated_offset", row))
 	}
-	var parts []string
-	for _, column := range pairedBy(table) {
-		switch kind, isRef := tables.References[column]; {
-		case kind == tables.PartyList:
-			parts = append(parts, strings.TrimSuffix(column, "_ref")+" "+*f.names.name(column, value(column)))
-		case isRef:
-			parts = append(parts, strings.TrimSuffix(column, "_ref")+"_id "+*f.names.name(column, value(column)))
-		case column != table.Place && column != "only_row":
-			parts = append(parts, column+" "+*value(column))
-		}
-	}
-	d.Row = strings.Join(parts, ", ")
+	return f.names.reportRows(d, columnNames(columns), wanted, stored, found)
 }
 
 // repair removes the rows that differ, and adds those that are not there then. A row that is right is not touched. What

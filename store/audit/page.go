@@ -119,14 +119,14 @@ func factsOf(page ledger.Page) pageFacts {
 // compareFacts compares the rows of a page with those that are stored of its range.
 func (s *Stored) compareFacts(ctx context.Context, tx pgx.Tx, facts *pageFacts, found Found) error {
 	page := facts.page
-	c, err := s.comparing(ctx, tx, tables.Facts, facts.names, found)
+	c, err := s.comparing(ctx, tx, tables.In(tables.Facts), facts.names, found)
 	if err == nil {
 		err = c.names.check(ctx, tx, facts.names, page.From, page.To, found)
 	}
 	if err != nil {
 		return err
 	}
-	return c.between(ctx, facts.rows.Tables(), int64(page.From), int64(page.To))
+	return c.between(ctx, tables.Facts, facts.rows.Tables(), int64(page.From), int64(page.To))
 }
 
 // RepairUpdates makes the facts of the offsets after page.From up to page.To those that the ledger shows: the page. It

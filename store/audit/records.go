@@ -144,7 +144,7 @@ func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, rec
 	}
 	wanted := rows.RecordNames(records)
 	// A record that is missing as a whole is reported once.
-	c, err := s.comparing(ctx, tx, tables.Records, wanted, func(d Difference) error {
+	c, err := s.comparing(ctx, tx, tables.In(tables.Records), wanted, func(d Difference) error {
 		if d.Kind == Missing && d.Relation != "transactions" && lacking[d.Seq] {
 			return nil
 		}
@@ -155,7 +155,7 @@ func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, rec
 	}
 	var rows rows.Records
 	rows.AddAll(wanted, erased, after, records)
-	return c.between(ctx, rows.Tables(), after, to)
+	return c.between(ctx, tables.Records, rows.Tables(), after, to)
 }
 
 // comparedAtOnce is how many updates' records are compared at once.

@@ -80,6 +80,6 @@ func TestTheActiveSetBelowTheFloor(t *testing.T) {
 	fail := func(Difference) error { t.Error("compared"); return nil }
 	_, err := i.store.CompareActive(t.Context(), 99, nil, fail)
 	require.ErrorContains(t, err, "it is known from offset 100 on")
-	err = i.store.ActiveAt(t.Context(), 99, func(_ string, d Difference) error { return fail(d) })
+	err = i.store.ActiveAt(t.Context(), 99, func(_ EntryKey, d Difference) error { return fail(d) })
 	require.ErrorContains(t, err, "it is known from offset 100 on")
 }

@@ -155,17 +155,17 @@ func (s *snapshotSeals) walkAt(at ledger.Offset) *snapshotWalk {
 			s.spent(max(1, len(page.Entries)))
 			return page, nil
 		},
-		compare: func(ctx context.Context, before int64, entries []ledger.ContractEntry, again bool) ([]string, error) {
+		compare: func(ctx context.Context, before int64, entries []ledger.ContractEntry, again bool) ([]EntryKey, error) {
 			found := s.sealing.Add
 			if again {
 				found = ignore
 			}
 			return s.database.CompareCarried(ctx, at, before, entries, found)
 		},
-		stored: func(ctx context.Context, each func(string, Difference) error) error {
+		stored: func(ctx context.Context, each func(EntryKey, Difference) error) error {
 			return s.database.CarriedAt(ctx, at, each)
 		},
-		extra: func(_ string, extra Difference) error { return s.sealing.Add(extra) },
+		extra: func(_ EntryKey, extra Difference) error { return s.sealing.Add(extra) },
 	}
 }
 

@@ -226,7 +226,7 @@ func TestAPageOfTheSnapshotThatFailed(t *testing.T) {
 	r.refusal = nil
 	walk := s.streams[0].(*snapshotSeals).walk
 	compare := walk.compare
-	walk.compare = func(ctx context.Context, before int64, entries []ledger.ContractEntry, again bool) ([]string, error) {
+	walk.compare = func(ctx context.Context, before int64, entries []ledger.ContractEntry, again bool) ([]EntryKey, error) {
 		walk.compare = compare
 		keys, err := compare(ctx, before, entries, again)
 		return keys, errors.Join(err, trouble)

@@ -2,8 +2,8 @@ package audit
 
 import (
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/rows"
-	"ledgerindexer/store/internal/tables"
 )
 
 // entryPieces cuts entries into pieces that one statement takes.
@@ -63,49 +63,38 @@ func (p *places) add(offset int64, nodeID int32) {
 const amongPlaces = `s.ledger_offset = ANY ($1::bigint[])
       AND (s.ledger_offset, s.node_id) IN (SELECT unnest($1::bigint[]), unnest($2::integer[]))`
 
-// creationPlaces returns the places of the creation events, once settled.
-func creationPlaces(c *rows.Carried) (p places) {
+// placesOf returns the places of the events that a table's rows are of, once settled.
+func placesOf(c *rows.Carried, relation string) (p places) {
+	if relation == "reassignments" {
+		for i := range c.Reassignments {
+			p.add(c.Reassignments[i].LedgerOffset, c.Reassignments[i].NodeID)
+		}
+		return p
+	}
 	for i := range c.Created {
 		p.add(c.Created[i].LedgerOffset, c.Created[i].NodeID)
 	}
 	return p
 }
 
-func reassignmentPlaces(c *rows.Carried) (p places) {
-	for i := range c.Reassignments {
-		p.add(c.Reassignments[i].LedgerOffset, c.Reassignments[i].NodeID)
-	}
-	return p
+// EntryKey identifies what is stored of an entry of a snapshot: a row of its kind by its place, or what is active by
+// its contract and synchronizer.
+type EntryKey struct {
+	kind       string // one of the kinds below; empty: what is active
+	offset     int64
+	number     int32 // node id, ordinal, or number of the synchronizer
+	contractID string
 }
 
-// only returns the rows and columns that a condition holds for, as those of another table.
-func (t recordedTable) only(table tables.Table, columns func(string) bool, rows func(rowPlace) bool) recordedTable {
-	u := recordedTable{Table: table}
-	var kept []int
-	for i, c := range t.columns {
-		if columns(c.name) {
-			kept = append(kept, i)
-			u.columns = append(u.columns, c)
-		}
-	}
-	for _, row := range t.rows {
-		if !rows(row.at) {
-			continue
-		}
-		v := recordedRow{at: row.at, bytes: row.bytes}
-		for _, i := range kept {
-			v.values = append(v.values, row.values[i])
-		}
-		u.rows = append(u.rows, v)
-	}
-	return u
-}
+// The kinds of rows that CarriedAt reports.
+const (
+	carriedCreated      = "created"      // the creation event of incomplete reassignments only
+	carriedActive       = "active"       // the creation event of an active entry
+	carriedReassignment = "reassignment" // an incomplete reassignment
+	carriedUnknown      = "unknown"      // an entry of an unknown kind
+	carriedView         = "view"         // an interface view without its creation event
+)
 
-func (p places) only(rows func(rowPlace) bool) (q places) {
-	for i := range p.offsets {
-		if rows(rowPlace{p.offsets[i], p.nodeIDs[i]}) {
-			q.add(p.offsets[i], p.nodeIDs[i])
-		}
-	}
-	return q
+func activeKey(k active.Key) EntryKey {
+	return EntryKey{contractID: k.ContractID, number: k.SynchronizerRef}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 
 	"ledgerindexer/ledger"
 )
@@ -25,13 +26,13 @@ type tallyBucket struct {
 	low, high uint64
 }
 
-func hashOf(key string) (bucket int, low, high uint64) {
-	sum := sha256.Sum256([]byte(key))
+func hashOf(key EntryKey) (bucket int, low, high uint64) {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %s", key.kind, key.offset, key.number, key.contractID))
 	return int(binary.LittleEndian.Uint16(sum[16:])), binary.LittleEndian.Uint64(sum[:]),
 		binary.LittleEndian.Uint64(sum[8:])
 }
 
-func (t *tally) add(key string) {
+func (t *tally) add(key EntryKey) {
 	i, low, high := hashOf(key)
 	b := &t.buckets[i]
 	b.keys++
@@ -39,7 +40,7 @@ func (t *tally) add(key string) {
 	b.high += high
 }
 
-func (t *tally) subtract(key string) {
+func (t *tally) subtract(key EntryKey) {
 	i, low, high := hashOf(key)
 	b := &t.buckets[i]
 	b.low -= low
@@ -79,7 +80,7 @@ func (u *unseen) first() bool { return u.keys != nil }
 
 func (u *unseen) done() bool { return u.keys == nil && len(u.groups) == 0 }
 
-func (u *unseen) see(key string) {
+func (u *unseen) see(key EntryKey) {
 	if u.keys != nil {
 		u.keys.add(key)
 	} else if i, low, high := hashOf(key); u.groups[0][i] {
@@ -89,16 +90,16 @@ func (u *unseen) see(key string) {
 
 // end ends a pass, after the source was read to its end. stored must call its argument with the key of each stored row;
 // found is called for the rows in the current group of buckets whose key was not seen.
-func (u *unseen) end(stored func(each func(key string, extra Difference) error) error,
-	found func(key string, extra Difference) error) error {
+func (u *unseen) end(stored func(each func(key EntryKey, extra Difference) error) error,
+	found func(key EntryKey, extra Difference) error) error {
 	if u.keys != nil {
 		rest := *u.keys
-		if err := stored(func(key string, _ Difference) error { rest.subtract(key); return nil }); err != nil {
+		if err := stored(func(key EntryKey, _ Difference) error { rest.subtract(key); return nil }); err != nil {
 			return err
 		}
 		u.keys, u.groups = nil, rest.differing()
 	} else {
-		err := stored(func(key string, extra Difference) error {
+		err := stored(func(key EntryKey, extra Difference) error {
 			if i, low, high := hashOf(key); u.groups[0][i] && !u.seen[[2]uint64{low, high}] {
 				return found(key, extra)
 			}
@@ -119,9 +120,9 @@ type snapshotWalk struct {
 	read func(ctx context.Context, token ledger.Token) (ledger.SnapshotPage, error)
 	// compare compares the entries of a page, before of which there are others, and returns the keys of those that are
 	// stored. again says that it has done so before: only the keys are wanted.
-	compare func(ctx context.Context, before int64, entries []ledger.ContractEntry, again bool) ([]string, error)
-	stored  func(ctx context.Context, each func(key string, extra Difference) error) error
-	extra   func(key string, d Difference) error
+	compare func(ctx context.Context, before int64, entries []ledger.ContractEntry, again bool) ([]EntryKey, error)
+	stored  func(ctx context.Context, each func(key EntryKey, extra Difference) error) error
+	extra   func(key EntryKey, d Difference) error
 
 	unseen *unseen
 	token  ledger.Token // of the next page
@@ -139,7 +140,7 @@ func (w *snapshotWalk) step(ctx context.Context) (done bool, err error) {
 	case w.unseen.done():
 		return true, nil
 	case w.ended:
-		stored := func(each func(string, Difference) error) error { return w.stored(ctx, each) }
+		stored := func(each func(EntryKey, Difference) error) error { return w.stored(ctx, each) }
 		if err := w.unseen.end(stored, w.extra); err != nil || w.unseen.done() {
 			return err == nil, err
 		}

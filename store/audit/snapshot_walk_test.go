@@ -28,12 +28,15 @@ func walkOver(source, stored []string) *snapshotWalk {
 			next := ledger.Token{Value: token.Value + "x"}
 			return ledger.SnapshotPage{Entries: make([]ledger.ContractEntry, len(pages[n])), Next: next, Last: n == len(pages)-1}, nil
 		},
-		compare: func(_ context.Context, before int64, entries []ledger.ContractEntry, _ bool) ([]string, error) {
-			return source[before : before+int64(len(entries))], nil
+		compare: func(_ context.Context, before int64, entries []ledger.ContractEntry, _ bool) (keys []EntryKey, err error) {
+			for _, key := range source[before : before+int64(len(entries))] {
+				keys = append(keys, EntryKey{contractID: key})
+			}
+			return keys, nil
 		},
-		stored: func(_ context.Context, each func(string, Difference) error) error {
+		stored: func(_ context.Context, each func(EntryKey, Difference) error) error {
 			for _, key := range stored {
-				if err := each(key, Difference{Row: key}); err != nil {
+				if err := each(EntryKey{contractID: key}, Difference{Row: key}); err != nil {
 					return err
 				}
 			}
@@ -61,9 +64,9 @@ func TestExtrasAreFound(t *testing.T) {
 		random.Shuffle(len(stored), func(i, j int) { stored[i], stored[j] = stored[j], stored[i] })
 		var got []string
 		w := walkOver(source, stored)
-		w.extra = func(key string, d Difference) error {
-			require.Equal(t, key, d.Row)
-			got = append(got, key)
+		w.extra = func(key EntryKey, d Difference) error {
+			require.Equal(t, key.contractID, d.Row)
+			got = append(got, d.Row)
 			return nil
 		}
 		require.NoError(t, w.all(t.Context()))
@@ -95,7 +98,7 @@ func TestAWalkGoesOnWhereItFailed(t *testing.T) {
 		return page, errors.Join(err, fails())
 	}
 	var first, again int
-	w.compare = func(ctx context.Context, before int64, entries []ledger.ContractEntry, twice bool) ([]string, error) {
+	w.compare = func(ctx context.Context, before int64, entries []ledger.ContractEntry, twice bool) ([]EntryKey, error) {
 		keys, err := compare(ctx, before, entries, twice)
 		if err = errors.Join(err, fails()); err == nil && twice {
 			again++
@@ -104,12 +107,12 @@ func TestAWalkGoesOnWhereItFailed(t *testing.T) {
 		}
 		return keys, err
 	}
-	w.stored = func(ctx context.Context, each func(string, Difference) error) error {
+	w.stored = func(ctx context.Context, each func(EntryKey, Difference) error) error {
 		return errors.Join(stored(ctx, each), fails())
 	}
 	var got []string
-	w.extra = func(key string, _ Difference) error {
-		got = append(got, key)
+	w.extra = func(_ EntryKey, d Difference) error {
+		got = append(got, d.Row)
 		return nil
 	}
 	for done := false; !done; {
@@ -125,7 +128,7 @@ func TestWalksEndWithAnError(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("failed")
 	w := walkOver(nil, []string{"a"})
-	w.extra = func(string, Difference) error { return failed }
+	w.extra = func(EntryKey, Difference) error { return failed }
 	require.ErrorIs(t, w.all(t.Context()), failed)
 	w = walkOver(nil, nil)
 	w.read = func(context.Context, ledger.Token) (ledger.SnapshotPage, error) { return ledger.SnapshotPage{}, failed }

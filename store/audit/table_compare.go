@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -15,33 +16,31 @@ import (
 // comparison compares rows that writing would make with those that are stored.
 type comparison struct {
 	tx      pgx.Tx
-	family  tables.Family
 	names   *dictionaries
 	columns map[string][]column
 	found   Found
 }
 
-// comparing returns the comparison of the tables of a family with rows that refer to names, to which it gives their
-// numbers.
-func (s *Stored) comparing(ctx context.Context, tx pgx.Tx, family tables.Family, wanted *names.References,
+// comparing returns the comparison of tables with rows that refer to names, to which it gives their numbers.
+func (s *Stored) comparing(ctx context.Context, tx pgx.Tx, of []tables.Table, wanted *names.References,
 	found Found) (comparison, error) {
-	c := comparison{tx: tx, family: family, found: found}
+	c := comparison{tx: tx, found: found}
 	var err error
 	if c.names, err = s.resolve(ctx, tx, wanted); err == nil {
-		c.columns, err = s.columnsOf(ctx, tx, tables.In(family))
+		c.columns, err = s.columnsOf(ctx, tx, of)
 	}
 	return c, err
 }
 
-func (c *comparison) table(rows rows.Table) (*tableComparison, error) {
-	table, err := record(c.tx, c.family, rows, c.columns[rows.Name])
-	return newTableComparison(table, c.names, c.found), err
+func (c *comparison) table(table tables.Table, rows rows.Table) (*tableComparison, error) {
+	recorded, err := record(c.tx, table, rows, c.columns[table.Name])
+	return newTableComparison(recorded, c.names, c.found), err
 }
 
-// between compares the rows of tables with those that are stored after an offset, or a seq, up to another.
-func (c *comparison) between(ctx context.Context, list []rows.Table, from, to int64) error {
+// between compares the rows of tables of a family with those that are stored after an offset, or a seq, up to another.
+func (c *comparison) between(ctx context.Context, family tables.Family, list []rows.Table, from, to int64) error {
 	for _, rows := range list {
-		table, err := c.table(rows)
+		table, err := c.table(tables.Get(family, rows.Name), rows)
 		if err != nil {
 			return err
 		}
@@ -119,6 +118,8 @@ func (c *tableComparison) sql(arguments int, where string) string {
 		shownX, shownY = append(shownX, shownSQL("x."+name, name, isList && !c.stakeholders)),
 			append(shownY, shownSQL("y."+name, name, isList && !c.stakeholders))
 		switch typeName := column.typeName; {
+		case slices.Contains(c.ignored, column.name):
+			expected, stored = append(expected, "NULL::text AS "+name), append(stored, "NULL::text AS "+name)
 		case isList && c.stakeholders:
 			expected = append(expected, partySet("e."+name+"::text[]", "")+" AS "+name)
 			stored = append(stored, fmt.Sprintf("CASE WHEN s.%[1]s IS NOT NULL THEN coalesce(%[2]s, ARRAY[s.%[1]s || ', which "+

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"ledgerindexer/ledger"
 )
@@ -22,6 +20,7 @@ type tableComparison struct {
 
 	// Lists of parties are compared as sets, and of a creation's stored witnesses those that are stakeholders.
 	stakeholders bool
+	ignored      []string // columns that are not compared
 }
 
 func newTableComparison(table recordedTable, names *dictionaries, found Found) *tableComparison {
@@ -84,32 +83,13 @@ func (c *tableComparison) reportAltered(wanted, stored []*string) error {
 	return c.names.reportRows(of, names, left, right, c.found)
 }
 
-// difference names a row. PostgreSQL wrote the numbers, so they can be read.
+// difference names a row.
 func (c *tableComparison) difference(kind Disagreement, row []*string) Difference {
-	d := Difference{Kind: kind, Relation: c.table.Name, Element: c.table.Element}
+	d := c.names.difference(&c.table.Table, c.table.columns, c.table.Key, row)
+	d.Kind, d.Element = kind, c.table.Element
 	if i := columnNamed(c.table.columns, "node_id"); i >= 0 && row[i] != nil {
-		n, _ := strconv.ParseInt(*row[i], 10, 32)
-		nodeID := int32(n)
-		d.NodeID = &nodeID
+		d.NodeID = new(int32(numberIn(c.table.columns, "node_id", row)))
 	}
-	var parts []string
-	for _, i := range c.key {
-		name, value := c.table.columns[i].name, row[i]
-		if value == nil {
-			continue
-		}
-		switch {
-		case name == "ledger_offset":
-			n, _ := strconv.ParseInt(*value, 10, 64)
-			d.Offset = ledger.Offset(n)
-			continue
-		case name == "seq" && c.table.OfRecords():
-			d.Seq, _ = strconv.ParseInt(*value, 10, 64)
-			continue
-		}
-		parts = append(parts, name+" "+*value)
-	}
-	d.Row = strings.Join(parts, ", ")
 	return d
 }
 

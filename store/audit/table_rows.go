@@ -94,10 +94,9 @@ func (s *Stored) columnsOf(ctx context.Context, db dbsqlc.DBTX, of []tables.Tabl
 	return columns, nil
 }
 
-// record makes a table's rows as text, without writing them. They are those of one family. Columns that the rows do not
-// name are NULL.
-func record(tx pgx.Tx, family tables.Family, rows rows.Table, columns []column) (recordedTable, error) {
-	r := recorder{types: tx.Conn().TypeMap(), table: recordedTable{Table: tables.Get(family, rows.Name)}}
+// record makes a table's rows as text, without writing them. Columns that the rows do not name are NULL.
+func record(tx pgx.Tx, table tables.Table, rows rows.Table, columns []column) (recordedTable, error) {
+	r := recorder{types: tx.Conn().TypeMap(), table: recordedTable{Table: table}}
 	if err := r.record(rows, columns); err != nil {
 		return recordedTable{}, fmt.Errorf("make the rows of %s: %w", rows.Name, err)
 	}

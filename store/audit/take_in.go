@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/rows"
@@ -20,14 +19,14 @@ import (
 // ends there. What follows from that follows in the same transaction, which takes about as long as RepairDerived.
 // Events, and what was active before the offset, stay as they are. During a change of the scope the error is a
 // *ledger.Problem.
-func (r *Repairer) TakeIn(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, gone []string) error {
+func (r *Repairer) TakeIn(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, gone []EntryKey) error {
 	if err := r.takeIn(ctx, at, r.term.Redacted.Entries(entries), gone); err != nil {
 		return fmt.Errorf("take in what is active as of offset %d: %w", at, err)
 	}
 	return nil
 }
 
-func (r *Repairer) takeIn(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, gone []string) error {
+func (r *Repairer) takeIn(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, gone []EntryKey) error {
 	if err := r.ensureLifetimes(ctx); err != nil {
 		return err
 	}
@@ -54,13 +53,9 @@ func (r *Repairer) takeIn(ctx context.Context, at ledger.Offset, entries []ledge
 			return err
 		}
 		ends := dbsqlc.DepartParams{LedgerOffset: int64(at), FirstNodeID: node + int32(len(entries))}
-		for _, text := range gone {
-			key, err := active.ParseKey(text)
-			if err != nil {
-				return err
-			}
-			ends.ContractIds = append(ends.ContractIds, key.ContractID)
-			ends.SynchronizerRefs = append(ends.SynchronizerRefs, key.SynchronizerRef)
+		for _, key := range gone {
+			ends.ContractIds = append(ends.ContractIds, key.contractID)
+			ends.SynchronizerRefs = append(ends.SynchronizerRefs, key.number)
 		}
 		if err := q.Depart(ctx, tx, ends); err != nil {
 			return fmt.Errorf("end what is not shown: %w", err)
@@ -90,21 +85,10 @@ func (r *Repairer) begin(ctx context.Context, tx pgx.Tx, at ledger.Offset, node 
 	if _, err := r.stored.resolve(ctx, tx, wanted); err != nil {
 		return err
 	}
-	asked := dbsqlc.ActiveAsOfParams{At: int64(at)}
-	for i := range taken.Active {
-		asked.ContractIds = append(asked.ContractIds, taken.Active[i].ContractID)
-		asked.SynchronizerRefs = append(asked.SynchronizerRefs, *taken.Active[i].SynchronizerRef)
-	}
-	list, err := r.stored.db.Queries.ActiveAsOf(ctx, tx, asked)
+	known, err := r.stored.activeAsOf(ctx, tx, at, taken.Active)
 	if err != nil {
-		return fmt.Errorf("read what is stored as active: %w", err)
+		return err
 	}
-	known := make(map[active.Key]bool, len(list))
-	for _, row := range list {
-		known[active.Key{ContractID: row.ContractID, SynchronizerRef: row.SynchronizerRef}] = true
-	}
-	taken.Leave(func(a *rows.ActiveContract) bool {
-		return known[active.Key{ContractID: a.ContractID, SynchronizerRef: *a.SynchronizerRef}]
-	})
+	taken.Leave(func(a *rows.ActiveContract) bool { return known[keyOf(a)] != nil })
 	return writing.CopyTables(ctx, tx, taken.Tables())
 }

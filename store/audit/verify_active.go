@@ -88,7 +88,7 @@ const mostTakenIn = 50_000
 // updates were read again and say otherwise: it may have come, or gone, without an update.
 func (u *Updates) takeIn(ctx context.Context, at ledger.Offset) error {
 	var missing []ledger.ContractEntry
-	var gone []string
+	var gone []EntryKey
 	differs := func(entries []ledger.ContractEntry) Found {
 		byRow := make(map[string]*ledger.ContractEntry, len(entries))
 		for i := range entries {
@@ -103,7 +103,7 @@ func (u *Updates) takeIn(ctx context.Context, at ledger.Offset) error {
 			return nil
 		}
 	}
-	err := u.walkActive(ctx, at, nil, differs, func(key string, _ Difference) error {
+	err := u.walkActive(ctx, at, nil, differs, func(key EntryKey, _ Difference) error {
 		gone = append(gone, key)
 		return nil
 	})

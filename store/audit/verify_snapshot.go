@@ -51,8 +51,8 @@ func (u *Updates) carried(ctx context.Context) error {
 	if begun.Pruned {
 		return u.carriedByPruning(ctx, at)
 	}
-	var surplus []string
-	err = u.walkCarried(ctx, at, false, func(key string, d Difference) error {
+	var surplus []EntryKey
+	err = u.walkCarried(ctx, at, false, func(key EntryKey, d Difference) error {
 		surplus = append(surplus, key)
 		return u.Found(d)
 	})
@@ -66,16 +66,16 @@ func (u *Updates) carried(ctx context.Context) error {
 	if err := u.repair(ctx, func() error { return u.Repairer.DropCarried(ctx, at, surplus) }); err != nil {
 		return err
 	}
-	return u.walkCarried(ctx, at, true, func(_ string, d Difference) error { return u.remains(d) })
+	return u.walkCarried(ctx, at, true, func(_ EntryKey, d Difference) error { return u.remains(d) })
 }
 
 // walkCarried compares the carried rows with the snapshot, and repairs page by page what differs; again says that this
 // was done, and only what is stored besides is looked for.
 func (u *Updates) walkCarried(ctx context.Context, at ledger.Offset, again bool,
-	extra func(key string, d Difference) error) error {
+	extra func(key EntryKey, d Difference) error) error {
 	w := u.walk("the snapshot that is carried", at, nil)
 	w.compare = func(ctx context.Context, before int64, entries []ledger.ContractEntry,
-		twice bool) (keys []string, err error) {
+		twice bool) (keys []EntryKey, err error) {
 		compare := func(found Found) (err error) {
 			keys, err = u.Database.CompareCarried(ctx, at, before, entries, found)
 			return err
@@ -87,7 +87,7 @@ func (u *Updates) walkCarried(ctx context.Context, at ledger.Offset, again bool,
 		_, err = u.compared(ctx, compare, func() error { return u.Repairer.RepairCarried(ctx, at, before, entries) })
 		return keys, err
 	}
-	w.stored = func(ctx context.Context, each func(string, Difference) error) error {
+	w.stored = func(ctx context.Context, each func(EntryKey, Difference) error) error {
 		return u.Database.CarriedAt(ctx, at, each)
 	}
 	w.extra = extra
@@ -129,23 +129,23 @@ var ofActiveSet = []string{"active_contracts", "lifetimes"}
 
 func (u *Updates) compareActive(ctx context.Context, at ledger.Offset, first *ledger.SnapshotPage, found Found) error {
 	differs := func([]ledger.ContractEntry) Found { return found }
-	return u.walkActive(ctx, at, first, differs, func(_ string, d Difference) error { return found(d) })
+	return u.walkActive(ctx, at, first, differs, func(_ EntryKey, d Difference) error { return found(d) })
 }
 
 // walkActive compares what is active as of an offset with the participant's snapshot there. It calls differs for each
 // page, and what that returns for the differences of the page; extra for what is stored as active and in no page, with
 // its key. first is the first page, if it was read already.
 func (u *Updates) walkActive(ctx context.Context, at ledger.Offset, first *ledger.SnapshotPage,
-	differs func(entries []ledger.ContractEntry) Found, extra func(key string, d Difference) error) error {
+	differs func(entries []ledger.ContractEntry) Found, extra func(key EntryKey, d Difference) error) error {
 	w := u.walk("active contracts", at, first)
-	w.compare = func(ctx context.Context, _ int64, entries []ledger.ContractEntry, again bool) ([]string, error) {
+	w.compare = func(ctx context.Context, _ int64, entries []ledger.ContractEntry, again bool) ([]EntryKey, error) {
 		found := ignore
 		if !again {
 			found = differs(entries)
 		}
 		return u.Database.CompareActive(ctx, at, entries, found)
 	}
-	w.stored = func(ctx context.Context, each func(string, Difference) error) error {
+	w.stored = func(ctx context.Context, each func(EntryKey, Difference) error) error {
 		return u.Database.ActiveAt(ctx, at, each)
 	}
 	w.extra = extra

@@ -2,11 +2,8 @@
 package active
 
 import (
-	"fmt"
 	"iter"
 	"slices"
-	"strconv"
-	"strings"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
@@ -18,19 +15,6 @@ import (
 type Key struct {
 	ContractID      string
 	SynchronizerRef int32
-}
-
-// String returns the key as one text. The number of the synchronizer has no space.
-func (k Key) String() string { return strconv.Itoa(int(k.SynchronizerRef)) + " " + k.ContractID }
-
-// ParseKey returns the key of which String has returned the text.
-func ParseKey(text string) (Key, error) {
-	synchronizer, contractID, _ := strings.Cut(text, " ")
-	ref, err := strconv.ParseInt(synchronizer, 10, 32)
-	if err != nil || contractID == "" {
-		return Key{}, fmt.Errorf("%q is no contract on a synchronizer", text)
-	}
-	return Key{ContractID: contractID, SynchronizerRef: int32(ref)}, nil
 }
 
 // Step is the effect of a range of updates on the active set: contracts that were active before and end, lifetimes that
