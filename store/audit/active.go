@@ -174,47 +174,40 @@ func (c *entryComparison) compareEvents(ctx context.Context, entryRows *rows.Car
 		if source.Name == "unknown_elements" {
 			continue
 		}
+		var here places
 		all := placesOf(entryRows, source.Name)
-		for _, table := range tables.In(tables.Facts, tables.Resynced) {
-			if table.Name != source.Name {
-				continue
+		for i := range all.offsets {
+			if p := (rowPlace{all.offsets[i], all.nodeIDs[i]}); !c.isElsewhere(p) {
+				here.add(p.offset, p.sub)
 			}
-			var here places
-			left := func(p rowPlace) bool {
-				return isResynced(p) != (table.Family == tables.Resynced) || c.isElsewhere(p)
-			}
-			for i := range all.offsets {
-				if p := (rowPlace{all.offsets[i], all.nodeIDs[i]}); !left(p) {
-					here.add(p.offset, p.sub)
-				}
-			}
-			if len(here.offsets) == 0 {
-				continue
-			}
-			comparison, err := c.table(table, source)
-			if err != nil {
-				return err
-			}
-			comparison.table.rows = slices.DeleteFunc(comparison.table.rows, func(r recordedRow) bool { return left(r.at) })
-			comparison.found, comparison.ignored = found, slices.Concat(notInEntries, tables.Get(tables.Facts, source.Name).Snapshot)
-			// In the shape of ledger effects the stream's witnesses are all who saw the creation; a snapshot's are stakeholders.
-			// And nothing says that two operations list parties in the same order.
-			comparison.stakeholders = true
-			if err := comparison.among(ctx, c.tx, amongPlaces, here.offsets, here.nodeIDs); err != nil {
-				return err
-			}
+		}
+		if len(here.offsets) == 0 {
+			continue
+		}
+		table := tables.Get(tables.Facts, source.Name)
+		table.Which = "" // what resyncs took in too
+		comparison, err := c.table(table, source)
+		if err != nil {
+			return err
+		}
+		comparison.table.rows = slices.DeleteFunc(comparison.table.rows,
+			func(r recordedRow) bool { return c.isElsewhere(r.at) })
+		comparison.found, comparison.ignored = found, slices.Concat(notInEntries, table.Snapshot)
+		// In the shape of ledger effects the stream's witnesses are all who saw the creation; a snapshot's are stakeholders.
+		// And nothing says that two operations list parties in the same order.
+		comparison.stakeholders = true
+		if err := comparison.among(ctx, c.tx, amongPlaces, here.offsets, here.nodeIDs); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func isResynced(p rowPlace) bool { return p.sub >= rows.FirstResyncNode }
-
 // isElsewhere reports whether the event at a place is stored in another scope than the entries are of. What a resync
 // took in is of the scope of what follows it.
 func (c *entryComparison) isElsewhere(p rowPlace) bool {
 	offset := p.offset
-	if isResynced(p) {
+	if p.sub >= rows.FirstResyncNode {
 		offset++
 	}
 	return slices.ContainsFunc(c.elsewhere,
@@ -224,14 +217,10 @@ func (c *entryComparison) isElsewhere(p rowPlace) bool {
 // withoutViewsOfDamaged returns found without what differs only because of another difference: who is recorded to see
 // an interface view follows from the stakeholders of the stored creation, which are compared before.
 func (c *entryComparison) withoutViewsOfDamaged() func(Difference) error {
-	type place struct {
-		offset ledger.Offset
-		nodeID int32
-	}
-	damaged := map[place]bool{}
+	damaged := map[rowPlace]bool{}
 	return func(d Difference) error {
 		if d.NodeID != nil {
-			at := place{d.Offset, *d.NodeID}
+			at := rowPlace{int64(d.Offset), *d.NodeID}
 			switch d.Relation {
 			case "created":
 				damaged[at] = damaged[at] || d.Kind != Altered || d.Column == "stakeholders_ref"
@@ -302,13 +291,13 @@ func (s *Stored) activeAsOf(ctx context.Context, tx pgx.Tx, at ledger.Offset,
 func (c *entryComparison) compareStored(w *rows.ActiveContract, stored dbsqlc.ActiveAsOfRow) error {
 	key := active.Key{ContractID: stored.ContractID, SynchronizerRef: stored.SynchronizerRef}
 	d := c.names.activeDifference(Altered, relationOfActive(stored.Closed), key, stored.ActivatedOffset)
+	columns := []string{"activated_offset", "activated_node_id", "template_ref", "reassignment_counter"}
 	texts := func(numbers ...int64) (list []*string) {
 		for _, n := range numbers {
-			list = append(list, textOfNumber(&n))
+			list = append(list, textOf(n))
 		}
 		return list
 	}
-	columns := []string{"activated_offset", "activated_node_id", "template_ref", "reassignment_counter"}
 	return c.names.reportRows(d, columns,
 		texts(w.ActivatedOffset, int64(w.ActivatedNodeID), int64(*w.TemplateRef), w.ReassignmentCounter),
 		texts(stored.ActivatedOffset, int64(stored.ActivatedNodeID), int64(stored.TemplateRef), stored.ReassignmentCounter),
@@ -348,12 +337,12 @@ WHERE l.deactivated_offset > $1 AND l.activated_offset <= $1`
 // ActiveAt calls each, in no order, for everything that is stored as active as of an offset, at most the watermark:
 // with its key, and the difference that it is where no entry of the participant's snapshot has it. An error of each
 // ends it and is returned. It reads one snapshot of the database row by row, whatever the size.
-func (s *Stored) ActiveAt(ctx context.Context, at ledger.Offset, each func(key EntryKey, extra Difference) error) error {
+func (s *Stored) ActiveAt(ctx context.Context, at ledger.Offset, each EachStored) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.activeAt(ctx, tx, at, each) })
 }
 
 func (s *Stored) activeAt(ctx context.Context, tx pgx.Tx, at ledger.Offset,
-	each func(key EntryKey, extra Difference) error) error {
+	each EachStored) error {
 	if _, err := s.extentAt(ctx, tx, at); err != nil {
 		return err
 	}

@@ -175,12 +175,12 @@ WHERE v.ledger_offset <= $1
 // for views that belong to none, but for what a resync took in: its key, and the difference that it is where no entry
 // of the snapshot has it. An error of each ends it and is returned. It reads one snapshot of the database row by row,
 // whatever the size.
-func (s *Stored) CarriedAt(ctx context.Context, at ledger.Offset, each func(key EntryKey, extra Difference) error) error {
+func (s *Stored) CarriedAt(ctx context.Context, at ledger.Offset, each EachStored) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.carriedAt(ctx, tx, at, each) })
 }
 
 func (s *Stored) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset,
-	each func(key EntryKey, extra Difference) error) error {
+	each EachStored) error {
 	if err := s.refuseReplaced(ctx, tx, at); err != nil {
 		return fmt.Errorf("read the rows of the snapshot at offset %d: %w", at, err)
 	}
@@ -216,7 +216,7 @@ func (k EntryKey) extra(row string, counter *int64) Difference {
 	d.NodeID = &nodeID
 	d.Row = "node_id " + number(nodeID) + row
 	if counter != nil {
-		d.Kind, d.Column, d.Stored = Altered, "reassignment_counter", textOfNumber(counter)
+		d.Kind, d.Column, d.Stored = Altered, "reassignment_counter", textOf(*counter)
 	}
 	return d
 }

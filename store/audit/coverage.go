@@ -34,9 +34,9 @@ func (s *Stored) CompareCoverage(ctx context.Context, end *ledger.Offset,
 		upTo := extent.Watermark
 		if end != nil && *end < upTo {
 			upTo = *end
-			stored, wanted := int64(extent.Watermark), int64(upTo)
-			if err := found(alteredColumn("checkpoints", "stream "+tables.StreamUpdates, "ledger_offset", textOfNumber(&stored),
-				textOfNumber(&wanted))); err != nil {
+			d := derivedDifference(Altered, "checkpoints", "stream "+tables.StreamUpdates)
+			d.Column, d.Stored, d.Wanted = "ledger_offset", textOf(int64(extent.Watermark)), textOf(int64(upTo))
+			if err := found(d); err != nil {
 				return err
 			}
 		}
@@ -75,19 +75,7 @@ func derivedDifference(kind Disagreement, relation, row string) Difference {
 	return Difference{Kind: kind, Relation: relation, Row: row, Derived: true}
 }
 
-func alteredColumn(relation, row, column string, stored, wanted *string) Difference {
-	d := derivedDifference(Altered, relation, row)
-	d.Column, d.Stored, d.Wanted = column, stored, wanted
-	return d
-}
-
-func textOfNumber(n *int64) *string {
-	if n == nil {
-		return nil
-	}
-	text := strconv.FormatInt(*n, 10)
-	return &text
-}
+func textOf(n int64) *string { return new(strconv.FormatInt(n, 10)) }
 
 // RepairCoverage lowers the watermark to the ledger's end, nil where that is not known. Holes stay: writing their
 // updates closes them. No facts are removed. If the watermark was lowered, the leaders of the updates and of the

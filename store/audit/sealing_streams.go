@@ -162,7 +162,7 @@ func (s *snapshotSeals) walkAt(at ledger.Offset) *snapshotWalk {
 			}
 			return s.database.CompareCarried(ctx, at, before, entries, found)
 		},
-		stored: func(ctx context.Context, each func(EntryKey, Difference) error) error {
+		stored: func(ctx context.Context, each EachStored) error {
 			return s.database.CarriedAt(ctx, at, each)
 		},
 		extra: func(_ EntryKey, extra Difference) error { return s.sealing.Add(extra) },

@@ -90,8 +90,7 @@ func (u *unseen) see(key EntryKey) {
 
 // end ends a pass, after the source was read to its end. stored must call its argument with the key of each stored row;
 // found is called for the rows in the current group of buckets whose key was not seen.
-func (u *unseen) end(stored func(each func(key EntryKey, extra Difference) error) error,
-	found func(key EntryKey, extra Difference) error) error {
+func (u *unseen) end(stored func(EachStored) error, found EachStored) error {
 	if u.keys != nil {
 		rest := *u.keys
 		if err := stored(func(key EntryKey, _ Difference) error { rest.subtract(key); return nil }); err != nil {
@@ -121,8 +120,8 @@ type snapshotWalk struct {
 	// compare compares the entries of a page, before of which there are others, and returns the keys of those that are
 	// stored. again says that it has done so before: only the keys are wanted.
 	compare func(ctx context.Context, before int64, entries []ledger.ContractEntry, again bool) ([]EntryKey, error)
-	stored  func(ctx context.Context, each func(key EntryKey, extra Difference) error) error
-	extra   func(key EntryKey, d Difference) error
+	stored  func(ctx context.Context, each EachStored) error
+	extra   EachStored
 
 	unseen *unseen
 	token  ledger.Token // of the next page
@@ -140,7 +139,7 @@ func (w *snapshotWalk) step(ctx context.Context) (done bool, err error) {
 	case w.unseen.done():
 		return true, nil
 	case w.ended:
-		stored := func(each func(EntryKey, Difference) error) error { return w.stored(ctx, each) }
+		stored := func(each EachStored) error { return w.stored(ctx, each) }
 		if err := w.unseen.end(stored, w.extra); err != nil || w.unseen.done() {
 			return err == nil, err
 		}

@@ -19,14 +19,16 @@ import (
 // ends there. What follows from that follows in the same transaction, which takes about as long as RepairDerived.
 // Events, and what was active before the offset, stay as they are. During a change of the scope the error is a
 // *ledger.Problem.
-func (r *Repairer) TakeIn(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, gone []EntryKey) error {
+func (r *Repairer) TakeIn(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry,
+	gone []EntryKey) error {
 	if err := r.takeIn(ctx, at, r.term.Redacted.Entries(entries), gone); err != nil {
 		return fmt.Errorf("take in what is active as of offset %d: %w", at, err)
 	}
 	return nil
 }
 
-func (r *Repairer) takeIn(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, gone []EntryKey) error {
+func (r *Repairer) takeIn(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry,
+	gone []EntryKey) error {
 	if err := r.ensureLifetimes(ctx); err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (u *Updates) carried(ctx context.Context) error {
 		return u.carriedByPruning(ctx, at)
 	}
 	var surplus []EntryKey
-	err = u.walkCarried(ctx, at, false, func(key EntryKey, d Difference) error {
+	err = u.walkCarried(ctx, at, func(key EntryKey, d Difference) error {
 		surplus = append(surplus, key)
 		return u.Found(d)
 	})
@@ -63,33 +63,38 @@ func (u *Updates) carried(ctx context.Context) error {
 	if err != nil || len(surplus) == 0 || u.Repairer == nil {
 		return err
 	}
-	if err := u.repair(ctx, func() error { return u.Repairer.DropCarried(ctx, at, surplus) }); err != nil {
-		return err
-	}
-	return u.walkCarried(ctx, at, true, func(_ EntryKey, d Difference) error { return u.remains(d) })
+	return u.repaired(ctx, func(found Found) error {
+		dropped := make(map[EntryKey]bool, len(surplus))
+		for _, key := range surplus {
+			dropped[key] = true
+		}
+		return u.Database.CarriedAt(ctx, at, func(key EntryKey, d Difference) error {
+			if !dropped[key] {
+				return nil
+			}
+			return found(d)
+		})
+	}, func() error { return u.Repairer.DropCarried(ctx, at, surplus) })
 }
 
-// walkCarried compares the carried rows with the snapshot, and repairs page by page what differs; again says that this
-// was done, and only what is stored besides is looked for.
-func (u *Updates) walkCarried(ctx context.Context, at ledger.Offset, again bool,
-	extra func(key EntryKey, d Difference) error) error {
+// walkCarried compares the carried rows with the snapshot, and repairs page by page what differs. extra is called for
+// what is stored besides.
+func (u *Updates) walkCarried(ctx context.Context, at ledger.Offset, extra EachStored) error {
 	w := u.walk("the snapshot that is carried", at, nil)
 	w.compare = func(ctx context.Context, before int64, entries []ledger.ContractEntry,
-		twice bool) (keys []EntryKey, err error) {
+		again bool) (keys []EntryKey, err error) {
 		compare := func(found Found) (err error) {
 			keys, err = u.Database.CompareCarried(ctx, at, before, entries, found)
 			return err
 		}
-		if again || twice {
+		if again {
 			err = compare(ignore)
 			return keys, err
 		}
 		_, err = u.compared(ctx, compare, func() error { return u.Repairer.RepairCarried(ctx, at, before, entries) })
 		return keys, err
 	}
-	w.stored = func(ctx context.Context, each func(EntryKey, Difference) error) error {
-		return u.Database.CarriedAt(ctx, at, each)
-	}
+	w.stored = func(ctx context.Context, each EachStored) error { return u.Database.CarriedAt(ctx, at, each) }
 	w.extra = extra
 	err := w.all(ctx)
 	u.result.Carried = w.before
@@ -136,7 +141,7 @@ func (u *Updates) compareActive(ctx context.Context, at ledger.Offset, first *le
 // page, and what that returns for the differences of the page; extra for what is stored as active and in no page, with
 // its key. first is the first page, if it was read already.
 func (u *Updates) walkActive(ctx context.Context, at ledger.Offset, first *ledger.SnapshotPage,
-	differs func(entries []ledger.ContractEntry) Found, extra func(key EntryKey, d Difference) error) error {
+	differs func(entries []ledger.ContractEntry) Found, extra EachStored) error {
 	w := u.walk("active contracts", at, first)
 	w.compare = func(ctx context.Context, _ int64, entries []ledger.ContractEntry, again bool) ([]EntryKey, error) {
 		found := ignore
@@ -145,9 +150,7 @@ func (u *Updates) walkActive(ctx context.Context, at ledger.Offset, first *ledge
 		}
 		return u.Database.CompareActive(ctx, at, entries, found)
 	}
-	w.stored = func(ctx context.Context, each func(EntryKey, Difference) error) error {
-		return u.Database.ActiveAt(ctx, at, each)
-	}
+	w.stored = func(ctx context.Context, each EachStored) error { return u.Database.ActiveAt(ctx, at, each) }
 	w.extra = extra
 	err := w.all(ctx)
 	u.result.Active = w.before

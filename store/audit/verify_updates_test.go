@@ -293,6 +293,19 @@ func TestACarriedSnapshotThatCannotBeCompared(t *testing.T) {
 	}
 }
 
+// What no entry of the carried snapshot has is dropped.
+func TestWhatTheCarriedSnapshotLacksIsDropped(t *testing.T) {
+	t.Parallel()
+	r := newBegun(t)
+	r.damage("INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref) " +
+		"SELECT ledger_offset, 9, origin, contract_id, template_ref FROM indexer.created WHERE ledger_offset = 15")
+	u, found, err := r.verify(&r.shown, true, Selection{All: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{"created 15"}, found)
+	require.Zero(t, u.Left)
+	require.Equal(t, r.whole, r.rows())
+}
+
 // What was made by pruning can't be repaired, and is counted as left; what follows from it can, and is not.
 func TestWhatFollowsFromWhatPruningMadeIsRepaired(t *testing.T) {
 	t.Parallel()
