@@ -19,7 +19,7 @@ func TestTasksFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		finish := make(chan struct{})
 		shelf := newPackageShelf(map[string]error{"a": nil})
-		types := Types{Source: shelf, Sink: shelf, Read: shelf.read, Logger: shelf.logger(), Finish: finish}
+		types := PackageContents{Source: shelf, Sink: shelf, Read: shelf.read, Logger: shelf.logger(), Finish: finish}
 		packages := newPackages(t)
 		packages.Finish = finish
 		lookups := newLookups(t, ids(1)...)

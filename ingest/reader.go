@@ -56,7 +56,7 @@ func (r *reader) next(ctx context.Context) (fetched, error) {
 	case r.blind:
 		// A short idle gap may only mean a slow server: the next poll shows whether this was all.
 		began := time.Now()
-		page, full, err := r.Source.TailUpdates(ctx, r.at, fullPoll, blindIdle)
+		page, full, err := r.Source.TailUpdates(ctx, r.at, mostPolled, blindIdle)
 		if err == nil { // if the server had to wait, nothing older is left
 			waited := r.rhythm.answered(time.Since(began), full, blindIdle)
 			r.tail = !full || waited >= blindIdle/2
@@ -103,7 +103,7 @@ func (r *reader) poll(ctx context.Context) (fetched, error) {
 		r.end = page.To
 		r.learnEnd(r.end, r.meter)
 	}
-	r.tail = !full || limit < fullPoll || waited >= gatherFor // else many more may be there
+	r.tail = !full || limit < mostPolled || waited >= gatherFor // else many more may be there
 	// A server that had to wait has nothing more; but one that does not report its end may only have been slow.
 	current := nothing && limit == 1 || r.tail && !r.blind
 	switch {

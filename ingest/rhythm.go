@@ -9,8 +9,8 @@ const (
 	// LongPoll is how long a source is asked to hold a poll on a quiet ledger: well below the 20 s after which servers
 	// give up on a request.
 	LongPoll = 10 * time.Second
-	// The most updates that one open-ended read asks for.
-	fullPoll = 200
+	// The most updates that one open-ended read asks for. A source may ask for fewer at once.
+	mostPolled = 200
 
 	// On a busy ledger a poll waits for as many updates as come in this time.
 	gatherFor = 25 * time.Millisecond
@@ -62,7 +62,7 @@ func (r *rhythm) limit(n int, waited time.Duration) int {
 	if n == 0 {
 		return 1
 	}
-	return max(1, min(fullPoll, int(gather/max(1, r.apart))))
+	return max(1, min(mostPolled, int(gather/max(1, r.apart))))
 }
 
 // longestGap returns the idle gap of a poll for limit updates: it ends when none has come for this long.

@@ -218,7 +218,7 @@ func TestUntilCurrentWhereNothingIsMissing(t *testing.T) {
 
 // A server that does not report its end is current at the first read that ends idle with fewer than limit elements.
 func TestUntilCurrentOnABlindServer(t *testing.T) {
-	for name, updates := range map[string]int{"some": 30, "exactly a full read": fullPoll, "several reads": 2*fullPoll + 1, "none": 0} {
+	for name, updates := range map[string]int{"some": 30, "exactly a full read": mostPolled, "several reads": 2*mostPolled + 1, "none": 0} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				l := newLoop(t, updates)
@@ -230,7 +230,7 @@ func TestUntilCurrentOnABlindServer(t *testing.T) {
 				require.Equal(t, l.ledger.all(), l.memory.got())
 				require.Equal(t, blindIdle+LongPoll, time.Since(began), "the long poll tells that this was all")
 				// The loop may have begun another long poll before it knew that it was done.
-				require.LessOrEqual(t, l.ledger.asked("tail"), updates/fullPoll+3)
+				require.LessOrEqual(t, l.ledger.asked("tail"), updates/mostPolled+3)
 			})
 		})
 	}

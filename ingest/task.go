@@ -14,8 +14,8 @@ import (
 // The names of the background tasks, in the database, metrics and log.
 const (
 	TaskLookups                  = "lookups"
-	TaskPackages                 = "packages" // that are vetted
-	TaskTypes                    = "types"    // of packages
+	TaskVetting                  = "vetting"  // of packages
+	TaskPackages                 = "packages" // their content
 	TaskHosting                  = "hosting"  // of parties
 	TaskVerification             = "verification"
 	TaskPruning                  = "pruning"

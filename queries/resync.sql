@@ -49,7 +49,7 @@ JOIN active_contracts a ON a.contract_id = k.contract_id AND a.synchronizer_ref 
 -- name: ResyncDepart :exec
 -- Ends what is active here and was not shown.
 INSERT INTO departures (ledger_offset, node_id, synchronizer_ref, contract_id, reason)
-SELECT @ledger_offset::bigint, (x.number + sqlc.arg(first_node_id)::integer - 1)::integer, x.synchronizer_ref, x.contract_id, @reason::text
+SELECT @ledger_offset::bigint, (x.number + sqlc.arg(first_node_id)::integer - 1)::integer, x.synchronizer_ref, x.contract_id, 'scope changed'
 FROM (
     SELECT a.synchronizer_ref, a.contract_id, row_number() OVER (ORDER BY a.activated_offset, a.activated_node_id) AS number
     FROM active_contracts a

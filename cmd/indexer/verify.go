@@ -42,7 +42,7 @@ func (c *verifyCommand) Validate() error {
 type verifyReport struct {
 	Result result `json:"result"` // equal, repaired, different or not_compared
 	Error  string `json:"error,omitempty"`
-	app.Verification
+	app.VerifyResult
 	Left      int64                `json:"differences_remaining"`
 	Relations []relationDifference `json:"by_relation"`
 	First     []audit.Difference   `json:"differences"`
@@ -61,7 +61,7 @@ const resultRepaired result = "repaired"
 func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
 	r := verifyReport{First: []audit.Difference{}, Relations: []relationDifference{}, repairs: c.Repair}
 	counts := map[relationDifference]int64{}
-	cfg := app.Verify{Database: c.Database, Sources: config.Sources(c.optionalSources), Pace: c.Pace, Verify: c.Verify,
+	cfg := app.VerifyConfig{Database: c.Database, Sources: config.Sources(c.optionalSources), Pace: c.Pace, Verify: c.Verify,
 		Show: bar.Show}
 	verified, err := app.RunVerify(ctx, cfg, logger, func(d audit.Difference) {
 		if d.Rendering == nil {
@@ -82,7 +82,7 @@ func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config
 	slices.SortFunc(r.Relations, func(a, b relationDifference) int {
 		return cmp.Or(cmp.Compare(a.Relation, b.Relation), cmp.Compare(a.Kind, b.Kind))
 	})
-	r.Verification = verified
+	r.VerifyResult = verified
 	r.Notes = append([]string{}, verified.Notes...)
 	r.conclude(c, err)
 	if c.JSON {

@@ -51,9 +51,9 @@ func requireFloors(t *testing.T, databaseURL string, history, state int64) {
 }
 
 // requireVerified verifies everything, offline too, and finds nothing.
-func requireVerified(t *testing.T, databaseURL, ledgerURL string) Verification {
+func requireVerified(t *testing.T, databaseURL, ledgerURL string) VerifyResult {
 	t.Helper()
-	cfg := Verify{
+	cfg := VerifyConfig{
 		Database: config.Database{DatabaseURL: databaseURL}, Sources: config.Sources{LedgerURL: ledgerURL}, Verify: config.Verify{All: true},
 	}
 	result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d audit.Difference) { t.Errorf("verify: %v", d) })

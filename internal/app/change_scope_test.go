@@ -339,7 +339,7 @@ func TestRightsOfAPartyThatWasTakenAway(t *testing.T) {
 	w.ledger.Grow(30)
 	read(false)
 
-	v := Verify{Database: config.Database{DatabaseURL: w.database}, Sources: config.Sources{LedgerURL: w.ledgerURL}, Verify: config.Verify{All: true}}
+	v := VerifyConfig{Database: config.Database{DatabaseURL: w.database}, Sources: config.Sources{LedgerURL: w.ledgerURL}, Verify: config.Verify{All: true}}
 	v.LedgerAccess.TokenFile = token
 	verified := func() error {
 		_, err := RunVerify(t.Context(), v, testLogger(t), func(d audit.Difference) { t.Error(d) })
@@ -350,9 +350,9 @@ func TestRightsOfAPartyThatWasTakenAway(t *testing.T) {
 	require.NoError(t, verified())
 }
 
-// knowing is an origin that knows some parties.
+// knowing is a source that knows some parties.
 type knowing struct {
-	origin
+	daemonSource
 	hosted map[string]bool
 }
 

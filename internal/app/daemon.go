@@ -115,7 +115,7 @@ func (x *indexer) addStreams() (checks []admin.Check, c *choice, closeAll func()
 		u := &updates{indexer: x, origin: p, start: p.start, open: p.ofScope}
 		closes, checks = append(closes, p.Close), append(checks, admin.Check{Name: "ledger", Try: p.ping})
 		x.streams = append(x.streams, &stream{indexer: x, role: store.RoleUpdates, title: "updates",
-			source: "the participant", work: u})
+			sourceName: "the participant", work: u})
 	}
 	var ofHistory, ofNetwork []*stream
 	if read.Transactions() || read.Auto() {
@@ -124,7 +124,7 @@ func (x *indexer) addStreams() (checks []admin.Check, c *choice, closeAll func()
 			return nil, nil, closeAll, err
 		}
 		closes, checks = append(closes, h.service.Close), append(checks, admin.Check{Name: "scan", Try: h.ping})
-		ofHistory = []*stream{{indexer: x, role: store.RoleTransactions, title: "transactions", source: scanService, work: h}}
+		ofHistory = []*stream{{indexer: x, role: store.RoleTransactions, title: "transactions", sourceName: scanService, work: h}}
 	}
 	if read.Updates() || read.Auto() {
 		n, err := newNetworkUpdates(x)

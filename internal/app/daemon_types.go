@@ -140,10 +140,10 @@ const scanService = "the Scan service"
 // may lead it.
 type stream struct {
 	*indexer
-	role   store.Role
-	title  string // its name in health and messages, which no other stream of the process has
-	source string // what it is read from, for messages
-	work   role   // nil: the stream of a choice, which writes nothing
+	role       store.Role
+	title      string     // its name in health and messages, which no other stream of the process has
+	sourceName string     // what it is read from, for messages
+	work       streamWork // nil: the stream of a choice, which writes nothing
 
 	progress progress        // guarded by mu
 	retry    ingest.Retry    // between terms that failed
@@ -151,8 +151,8 @@ type stream struct {
 	closing  <-chan struct{} // closed when the leader of the last term is closed; nil: it is closed
 }
 
-// role is what differs between the streams.
-type role interface {
+// streamWork is what differs between the streams.
+type streamWork interface {
 	// connect asks the source who it is, and checks that the database belongs to it. It is tried until it succeeds, before
 	// everything else.
 	connect(ctx context.Context) error

@@ -77,10 +77,10 @@ func TestRecordsThatFollowFromUpdatesAreVerified(t *testing.T) {
 	brief.Once(t)
 	cfg, scan, _ := indexedNetwork(t)
 	database := cfg.DatabaseURL
-	verification := Verify{Database: cfg.Database, Sources: cfg.Sources}
+	verification := VerifyConfig{Database: cfg.Database, Sources: cfg.Sources}
 	verification.Network = true
 	var found []string
-	verified := func() *Verification {
+	verified := func() *VerifyResult {
 		t.Helper()
 		found = nil
 		result, err := RunVerify(t.Context(), verification, testLogger(t), func(d audit.Difference) { found = append(found, d.String()) })
@@ -128,7 +128,7 @@ func TestTheSumsOfEachUpdateAgree(t *testing.T) {
 	require.Positive(t, sums.Unbalanced)
 	require.Equal(t, texts(t, database, "SELECT update_id FROM network.amulet_sums WHERE difference <> 0 ORDER BY ledger_offset LIMIT 1")[0], sums.FirstID)
 
-	verification := Verify{Database: config.Database{DatabaseURL: database}, Sources: networkFor(database, url).Sources}
+	verification := VerifyConfig{Database: config.Database{DatabaseURL: database}, Sources: networkFor(database, url).Sources}
 	verification.Network = true
 	result, err := RunVerify(t.Context(), verification, testLogger(t), func(audit.Difference) {})
 	require.NoError(t, err)
@@ -234,7 +234,7 @@ func TestRecordsAfterAReset(t *testing.T) {
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	require.Len(t, derivedRelations(t, database)["transfers"], len(want["transfers"]))
 	require.Positive(t, count(t, database, "network.transfers WHERE holding_fees >= 1"))
-	verification := Verify{Database: of, Sources: cfg.Sources}
+	verification := VerifyConfig{Database: of, Sources: cfg.Sources}
 	result, err := RunVerify(t.Context(), verification, testLogger(t), func(d audit.Difference) { t.Error(d) })
 	require.NoError(t, err)
 	require.Equal(t, int64(len(want["transactions"])), result.History.Records)
@@ -255,7 +255,7 @@ func TestRecordsOfPrunedUpdatesStay(t *testing.T) {
 	}
 	verify := func() {
 		t.Helper()
-		result, err := RunVerify(t.Context(), Verify{Database: of, Sources: cfg.Sources}, testLogger(t), func(d audit.Difference) { t.Error(d) })
+		result, err := RunVerify(t.Context(), VerifyConfig{Database: of, Sources: cfg.Sources}, testLogger(t), func(d audit.Difference) { t.Error(d) })
 		require.NoError(t, err)
 		require.NotNil(t, result.History, "with the totals of the records")
 	}

@@ -10,9 +10,9 @@ import (
 	"ledgerindexer/store"
 )
 
-// past is a source whose updates, and whose carried snapshot, are read in the scope in which they are stored: after the
-// scope was changed, what was stored before is of an earlier one, and has to be compared in that.
-type past struct {
+// sourceByScope is a source whose updates, and whose carried snapshot, are read in the scope in which they are stored:
+// after the scope was changed, what was stored before is of an earlier one, and has to be compared in that.
+type sourceByScope struct {
 	source
 	db    *store.Store
 	scope string                             // the hash of the source's scope
@@ -22,12 +22,12 @@ type past struct {
 	earlier map[string]source // by the hash of their scope
 }
 
-func newPast(db *store.Store, now source, scope ledger.Scope, open func(ledger.Scope) (source, error)) *past {
-	return &past{source: now, db: db, scope: scope.Hash(), open: open, earlier: map[string]source{}}
+func newSourceByScope(db *store.Store, now source, scope ledger.Scope, open func(ledger.Scope) (source, error)) *sourceByScope {
+	return &sourceByScope{source: now, db: db, scope: scope.Hash(), open: open, earlier: map[string]source{}}
 }
 
 // Close closes the sources of earlier scopes, but not the one of the scope in force.
-func (p *past) Close() {
+func (p *sourceByScope) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.earlier {
@@ -35,7 +35,7 @@ func (p *past) Close() {
 	}
 }
 
-func (p *past) Changes() (n int64) {
+func (p *sourceByScope) Changes() (n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.earlier {
@@ -45,7 +45,7 @@ func (p *past) Changes() (n int64) {
 }
 
 // at returns the source of what is stored after an offset, the hash of its scope, and up to where that holds.
-func (p *past) at(ctx context.Context, after ledger.Offset) (from source, scope string, upTo ledger.Offset, err error) {
+func (p *sourceByScope) at(ctx context.Context, after ledger.Offset) (from source, scope string, upTo ledger.Offset, err error) {
 	stored, inForce, upTo, err := p.db.ScopeAt(ctx, after)
 	if err != nil || inForce {
 		return p.source, p.scope, upTo, err
@@ -54,7 +54,7 @@ func (p *past) at(ctx context.Context, after ledger.Offset) (from source, scope 
 	return from, stored.Hash(), upTo, err
 }
 
-func (p *past) in(ctx context.Context, scope ledger.Scope) (source, error) {
+func (p *sourceByScope) in(ctx context.Context, scope ledger.Scope) (source, error) {
 	hash := scope.Hash()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +91,7 @@ func unread(scope ledger.Scope, err error) error {
 }
 
 // ReadSnapshot implements source. The snapshot that is carried is read in its scope.
-func (p *past) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
+func (p *sourceByScope) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
 	carried, scope, err := p.db.CarriedScope(ctx)
 	if err != nil {
 		return ledger.SnapshotPage{}, err
@@ -107,7 +107,7 @@ func (p *past) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.
 }
 
 // ReadUpdates implements source. A page ends where the scope does.
-func (p *past) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+func (p *sourceByScope) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 	from, scope, upTo, err := p.at(ctx, after)
 	if err != nil {
 		return ledger.Page{}, err
@@ -117,7 +117,7 @@ func (p *past) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger
 	return page, err
 }
 
-func (p *past) UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error) {
+func (p *sourceByScope) UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error) {
 	update, text, err := p.source.UpdateOfScope(ctx, updateID)
 	if err != nil || update.Offset == 0 {
 		return update, text, err

@@ -87,7 +87,7 @@ func TestTypedViewsUseIndexes(t *testing.T) {
 	}
 
 	require.NoError(t, daemon.finish())
-	_, err = RunVerify(t.Context(), Verify{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{LedgerURL: server}, Verify: config.Verify{Repair: true}},
+	_, err = RunVerify(t.Context(), VerifyConfig{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{LedgerURL: server}, Verify: config.Verify{Repair: true}},
 		testLogger(t), func(d audit.Difference) { t.Errorf("verify: %v", d) })
 	require.NoError(t, err)
 

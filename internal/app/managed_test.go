@@ -153,7 +153,7 @@ func TestReleasedSchemasAreMigrated(t *testing.T) {
 			tool(t, "sh", "-c", `xz -dc "$0" >"$1"`, dump, plain)
 			database := restore(t, throwaway.Database(t), plain)
 			require.NoError(t, migrate(t.Context(), database))
-			_, err := RunVerify(t.Context(), Verify{Database: config.Database{DatabaseURL: database}, Verify: config.Verify{Offline: true}},
+			_, err := RunVerify(t.Context(), VerifyConfig{Database: config.Database{DatabaseURL: database}, Verify: config.Verify{Offline: true}},
 				testLogger(t), func(d audit.Difference) { t.Errorf("verify --offline: %v", d) })
 			require.NoError(t, err)
 			require.NotEmpty(t, texts(t, database, "SELECT update_id FROM ledger.updates WHERE kind = 'transaction'"))

@@ -136,7 +136,7 @@ func (m *ledgerModel) actions() []action {
 		{"prune", 2, m.prune},
 		{"redact", 2, func() bool { return m.redacted("ledger", config.Database{DatabaseURL: m.database}, m.redactions) }},
 		{"damage and repair", 2, func() bool {
-			return m.shown() && m.damaged("indexer", Verify{
+			return m.shown() && m.damaged("indexer", VerifyConfig{
 				Database: config.Database{DatabaseURL: m.database}, Sources: config.Sources{LedgerURL: m.ledgerURL},
 			})
 		}},

@@ -73,7 +73,7 @@ func (m *networkModel) actions() []action {
 		{"prune", 2, m.prune},
 		{"redact", 3, func() bool { return m.derived && m.redacted("network", m.pair(), m.redactions) }},
 		{"damage and repair", 2, func() bool {
-			return m.damaged("network_indexer", Verify{Database: m.pair(), Sources: m.cfg.Sources})
+			return m.damaged("network_indexer", VerifyConfig{Database: m.pair(), Sources: m.cfg.Sources})
 		}},
 		{"other rules", 2, underived(func() bool {
 			execute(m.T, m.cfg.DatabaseURL, "UPDATE network_indexer.transactions SET rules = 0")
@@ -141,7 +141,7 @@ func (m *networkModel) check() {
 		}
 	}
 	require.Empty(m, sandbox.Diff(records, shown))
-	v := Verify{Database: m.pair(), Sources: m.cfg.Sources, Verify: config.Verify{All: true}}
+	v := VerifyConfig{Database: m.pair(), Sources: m.cfg.Sources, Verify: config.Verify{All: true}}
 	_, err := RunVerify(m.Context(), v, testLogger(m.T), func(d audit.Difference) { m.Errorf("verify: %v", d) })
 	require.NoError(m, err)
 }

@@ -167,7 +167,7 @@ func (p *play) beside(cfg Indexer, grow, arrived func()) bool {
 }
 
 // damaged damages some of what can be read again, or follows from it, and has it repaired.
-func (p *play) damaged(schema string, cfg Verify) bool {
+func (p *play) damaged(schema string, cfg VerifyConfig) bool {
 	damages := []string{
 		"DELETE FROM %s.updates WHERE ledger_offset %% 9 = %d AND ledger_offset > %d",
 		"DELETE FROM %s.created WHERE ledger_offset %% 7 = %d AND ledger_offset > %d AND node_id BETWEEN 0 AND 99999",

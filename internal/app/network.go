@@ -10,7 +10,7 @@ import (
 	"ledgerindexer/store/audit"
 )
 
-// networkUpdates implements origin for the updates of a network, which a Scan service has. They are a ledger of their
+// networkUpdates implements daemonSource for the updates of a network, which a Scan service has. They are a ledger of their
 // own, in a pair of schemas of its own.
 type networkUpdates struct {
 	*indexer
@@ -40,7 +40,7 @@ func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
 
 func (n *networkUpdates) streams() []*stream {
 	return []*stream{{
-		indexer: n.indexer, role: store.RoleUpdates, title: "network", source: scanService, work: &updates{indexer: n.indexer,
+		indexer: n.indexer, role: store.RoleUpdates, title: "network", sourceName: scanService, work: &updates{indexer: n.indexer,
 			origin: n},
 	}}
 }
@@ -55,7 +55,7 @@ func (n *networkUpdates) ping(ctx context.Context) error {
 	return reachable(err)
 }
 
-// startTasks implements origin. No package can be read. A Scan service has no look-ups, so all that are wanted get the
+// startTasks implements daemonSource. No package can be read. A Scan service has no look-ups, so all that are wanted get the
 // answer that the contract is not known, without a request: nothing waits for one for ever.
 func (n *networkUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter,
 	past audit.UpdateSource) *background {

@@ -36,9 +36,9 @@ func networkOffsetAt(t *testing.T, scan *sandbox.Scan, part float64) int64 {
 }
 
 // requireNetworkVerified verifies all of a network's updates, with the active set at a snapshot.
-func requireNetworkVerified(t *testing.T, databaseURL, scanURL string) Verification {
+func requireNetworkVerified(t *testing.T, databaseURL, scanURL string) VerifyResult {
 	t.Helper()
-	cfg := Verify{Database: config.Database{DatabaseURL: databaseURL}, Sources: config.Sources{ScanURL: []string{scanURL}}, Verify: config.Verify{All: true}}
+	cfg := VerifyConfig{Database: config.Database{DatabaseURL: databaseURL}, Sources: config.Sources{ScanURL: []string{scanURL}}, Verify: config.Verify{All: true}}
 	cfg.Network = true
 	result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d audit.Difference) { t.Error(d) })
 	require.NoError(t, err)
@@ -129,7 +129,7 @@ func TestARepairInPartKeepsWhatIsActive(t *testing.T) {
 				WHERE c.origin %s ORDER BY 1 LIMIT 1)`, of, origin))
 		}
 	}
-	cfg := Verify{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{ScanURL: []string{url}}, Verify: config.Verify{Sample: 1, Seed: 1, Repair: true}}
+	cfg := VerifyConfig{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{ScanURL: []string{url}}, Verify: config.Verify{Sample: 1, Seed: 1, Repair: true}}
 	cfg.Network = true
 	found := 0
 	result, err := RunVerify(t.Context(), cfg, testLogger(t), func(audit.Difference) { found++ })

@@ -215,9 +215,9 @@ func TestTheUpdatesOfANetworkAreVerified(t *testing.T) {
 	eventuallyIn(t, database, "all is sealed", "network.verified_offset() = network.latest_offset() AND network.latest_offset() > 2::bigint << 52")
 	require.NoError(t, daemon.finish())
 
-	cfg := Verify{Database: run.Database, Sources: run.Sources, Verify: config.Verify{Sample: 12, Seed: 9}}
+	cfg := VerifyConfig{Database: run.Database, Sources: run.Sources, Verify: config.Verify{Sample: 12, Seed: 9}}
 	cfg.Network = true
-	verified := func() (Verification, []audit.Difference) {
+	verified := func() (VerifyResult, []audit.Difference) {
 		var found []audit.Difference
 		result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d audit.Difference) { found = append(found, d) })
 		require.NoError(t, err)
@@ -293,7 +293,7 @@ func TestVerifyWaitsForANodeThatLagsBehind(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	stopped := make(chan error, 1)
-	cfg := Verify{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{ScanURL: []string{url}}, Verify: config.Verify{All: true, Repair: true}}
+	cfg := VerifyConfig{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{ScanURL: []string{url}}, Verify: config.Verify{All: true, Repair: true}}
 	cfg.Network = true
 	go func() {
 		_, err := RunVerify(ctx, cfg, testLogger(t), func(d audit.Difference) { t.Errorf("compared: %v", d) })

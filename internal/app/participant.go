@@ -14,7 +14,7 @@ import (
 	"ledgerindexer/store/audit"
 )
 
-// participantUpdates implements origin for a participant.
+// participantUpdates implements daemonSource for a participant.
 type participantUpdates struct {
 	*indexer
 	*participantSource
@@ -49,7 +49,7 @@ func (u *participantUpdates) ofScope(scope ledger.Scope) (source, error) {
 	return newParticipantSource(u.cfg.Ledger(), u.cfg.Pace, scope, u.logger, observed(u.metrics))
 }
 
-// startTasks implements origin: it starts the tasks that are configured; they end with ctx.
+// startTasks implements daemonSource: it starts the tasks that are configured; they end with ctx.
 func (u *participantUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter,
 	past audit.UpdateSource) *background {
 	b := newBackground()
@@ -58,16 +58,16 @@ func (u *participantUpdates) startTasks(ctx context.Context, leader *store.Updat
 			Rate: u.rates.lookups})
 	}
 	if u.cfg.PackagesInterval > 0 {
-		packages := ingest.Packages{
+		packages := ingest.Vetting{
 			Read: u.vettedPackages, Sink: leader, Every: u.cfg.PackagesInterval, Logger: u.logger,
-			Watch: u.watchTask(ingest.TaskPackages), Saved: u.metrics.PackagesRead, Finish: b.current,
+			Watch: u.watchTask(ingest.TaskVetting), Saved: u.metrics.PackagesRead, Finish: b.current,
 		}
 		vetted := make(chan struct{}) // closed when no more are vetted, whose types are read
-		b.start(ingest.TaskPackages, func() error {
+		b.start(ingest.TaskVetting, func() error {
 			defer close(vetted)
 			return packages.Run(ctx)
 		})
-		b.start(ingest.TaskTypes, func() error { return u.readTypes(ctx, leader, b.named, vetted) })
+		b.start(ingest.TaskPackages, func() error { return u.readTypes(ctx, leader, b.named, vetted) })
 	}
 	hosting := ingest.Hosting{
 		Hosted: u.hostedParties, Sink: leader, Named: u.scope.Parties, Wake: b.held, Logger: u.logger,
@@ -129,12 +129,12 @@ func (u *participantUpdates) hostedParties(ctx context.Context, parties []string
 func (u *participantUpdates) readTypes(ctx context.Context, leader *store.UpdatesWriter, wake,
 	finish <-chan struct{}) error {
 	types := newTypes(ctx, packageSource{u.Client}, leader, u.logger)
-	types.Wake, types.Finish, types.Watch, types.Outcome = wake, finish, u.watchTask(ingest.TaskTypes),
+	types.Wake, types.Finish, types.Watch, types.Outcome = wake, finish, u.watchTask(ingest.TaskPackages),
 		u.metrics.PackageTypes
 	return types.Run(ctx)
 }
 
-// packageSource implements ingest.TypesSource with a participant.
+// packageSource implements ingest.PackageSource with a participant.
 type packageSource struct{ client *participant.Client }
 
 // Package returns an *ingest.UnusableError for an answer that is wrong about this package only, and not because the

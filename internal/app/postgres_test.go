@@ -95,7 +95,7 @@ func (w *onServers) mainJob(t *testing.T, server *throwaway.Server, database str
 
 	execute(t, owner, "DELETE FROM indexer.updates WHERE ledger_offset % 20 = 0", "UPDATE indexer.created SET payload = '{}' WHERE ledger_offset % 3 = 2",
 		"DELETE FROM indexer.active_contracts WHERE activated_offset % 2 = 1")
-	repaired, err := RunVerify(t.Context(), Verify{
+	repaired, err := RunVerify(t.Context(), VerifyConfig{
 		Database: cfg.Database, Sources: cfg.Sources, Verify: config.Verify{All: true, Repair: true},
 	}, testLogger(t), func(audit.Difference) {})
 	require.NoError(t, err)

@@ -81,7 +81,7 @@ func TestDamageOfWhatWasCarriedIsFound(t *testing.T) {
 		_, err := conn.Exec(t.Context(), damage)
 		require.NoError(t, err)
 		var found []string
-		_, err = RunVerify(t.Context(), Verify{
+		_, err = RunVerify(t.Context(), VerifyConfig{
 			Database: config.Database{DatabaseURL: w.database}, Sources: config.Sources{LedgerURL: w.ledgerURL}, Verify: config.Verify{All: true},
 		}, testLogger(t), func(d audit.Difference) { found = append(found, d.String()) })
 		require.NoError(t, err)
@@ -90,7 +90,7 @@ func TestDamageOfWhatWasCarriedIsFound(t *testing.T) {
 	// What follows from a row that is lost is all that is left of its contract: no repair removes it.
 	for _, all := range []bool{true, false} {
 		before := texts(t, w.database, "SELECT a::text FROM indexer.active_contracts a ORDER BY 1")
-		result, err := RunVerify(t.Context(), Verify{
+		result, err := RunVerify(t.Context(), VerifyConfig{
 			Database: config.Database{DatabaseURL: w.database}, Sources: config.Sources{LedgerURL: w.ledgerURL}, Verify: config.Verify{All: all, Repair: true},
 		}, testLogger(t), func(audit.Difference) {})
 		require.NoError(t, err)
@@ -125,7 +125,7 @@ func TestTheDaemonRetainsSoMuch(t *testing.T) {
 	daemon = startLogged(t, cfg, journal.logger())
 	verified := make(chan error, 1)
 	go func() {
-		_, err := RunVerify(context.WithoutCancel(t.Context()), Verify{
+		_, err := RunVerify(context.WithoutCancel(t.Context()), VerifyConfig{
 			Database: config.Database{DatabaseURL: database}, Sources: config.Sources{LedgerURL: ledgerURL}, Verify: config.Verify{All: true},
 		}, testLogger(t), func(d audit.Difference) { t.Errorf("verify: %v", d) })
 		verified <- err

@@ -96,7 +96,7 @@ func part(ctx context.Context, db *store.Store, cfg *Reanchor, logger *slog.Logg
 			return done, err
 		}
 	}
-	stored := newPast(db, from, scope, open)
+	stored := newSourceByScope(db, from, scope, open)
 	defer stored.Close()
 	report, end := meterSteps(ctx, logger, cfg.Show)
 	defer end()

@@ -68,7 +68,7 @@ func TestTheDaemonGoesOnBesideRedacting(t *testing.T) {
 			require.Empty(t, ask(schema, `SELECT c.payload::text FROM ledger.created_events c JOIN ledger.redactions r ON r.id = c.contract_id WHERE c.payload IS NOT NULL
 				UNION ALL SELECT e.choice_argument::text FROM ledger.exercised_events e JOIN ledger.redactions r ON r.id IN (e.contract_id, e.update_id) WHERE e.choice_argument IS NOT NULL
 				UNION ALL SELECT v.view_value::text FROM ledger.interface_views v JOIN ledger.redactions r ON r.id = v.contract_id WHERE v.view_value IS NOT NULL`))
-			v := Verify{Database: pair, Sources: config.Sources{LedgerURL: cfg.LedgerURL, ScanURL: cfg.ScanURL}, Verify: config.Verify{All: true}}
+			v := VerifyConfig{Database: pair, Sources: config.Sources{LedgerURL: cfg.LedgerURL, ScanURL: cfg.ScanURL}, Verify: config.Verify{All: true}}
 			if pair.Network {
 				v.LedgerURL = ""
 			}
@@ -163,7 +163,7 @@ func TestRecordsOfRedactedUpdatesStay(t *testing.T) {
 	verified := func(what string) {
 		t.Helper()
 		require.Equal(t, before, records(), what)
-		v := Verify{Database: pair, Sources: config.Sources{ScanURL: cfg.ScanURL}, Verify: config.Verify{All: true}}
+		v := VerifyConfig{Database: pair, Sources: config.Sources{ScanURL: cfg.ScanURL}, Verify: config.Verify{All: true}}
 		result, err := RunVerify(t.Context(), v, testLogger(t), func(d audit.Difference) { t.Errorf("%s: %v", what, d) })
 		require.NoError(t, err)
 		require.EqualValues(t, len(updates), result.RedactedUpdates)

@@ -165,9 +165,9 @@ func TestWhatIsRenderedAnewIsNoDifference(t *testing.T) {
 }
 
 // verified compares everything. Without a place for it, nothing may be found but what is rendered otherwise.
-func (s *sealed) verified(repair bool, found *[]audit.Difference) Verification {
+func (s *sealed) verified(repair bool, found *[]audit.Difference) VerifyResult {
 	s.t.Helper()
-	cfg := Verify{Database: s.cfg.Database, Sources: s.cfg.Sources, Verify: config.Verify{All: true, Repair: repair}}
+	cfg := VerifyConfig{Database: s.cfg.Database, Sources: s.cfg.Sources, Verify: config.Verify{All: true, Repair: repair}}
 	result, err := RunVerify(s.t.Context(), cfg, testLogger(s.t), func(d audit.Difference) {
 		if found != nil {
 			*found = append(*found, d)

@@ -96,10 +96,10 @@ func TestContractsThatComeAndGoWithoutAnUpdate(t *testing.T) {
 	before, events := activeAt(t, database, l.End()), relations(t, database)["created_events"]
 	moved.Store(true)
 
-	cfg := Verify{
+	cfg := VerifyConfig{
 		Database: config.Database{DatabaseURL: database}, Sources: config.Sources{LedgerURL: server.URL}, Verify: config.Verify{Repair: true},
 	}
-	verify := func() (Verification, map[audit.Disagreement]int) {
+	verify := func() (VerifyResult, map[audit.Disagreement]int) {
 		found := map[audit.Disagreement]int{}
 		result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d audit.Difference) { found[d.Kind]++ })
 		require.NoError(t, err)

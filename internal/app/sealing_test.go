@@ -141,7 +141,7 @@ func TestWhatWasRedactedIsSealedAgain(t *testing.T) {
 	brief.Once(t)
 	s := indexed(t, 450, nil)
 	offline := func() string {
-		result, err := RunVerify(t.Context(), Verify{Database: s.cfg.Database, Verify: config.Verify{Offline: true}}, testLogger(t),
+		result, err := RunVerify(t.Context(), VerifyConfig{Database: s.cfg.Database, Verify: config.Verify{Offline: true}}, testLogger(t),
 			func(d audit.Difference) { t.Error(d) })
 		require.NoError(t, err)
 		return strings.Join(result.Notes, "\n")
@@ -170,7 +170,7 @@ func TestWhatIsNotSealedIsSaid(t *testing.T) {
 	brief.Once(t)
 	s := indexed(t, 100, nil)
 	offline := func() string {
-		result, err := RunVerify(t.Context(), Verify{Database: s.cfg.Database, Verify: config.Verify{Offline: true}}, testLogger(t),
+		result, err := RunVerify(t.Context(), VerifyConfig{Database: s.cfg.Database, Verify: config.Verify{Offline: true}}, testLogger(t),
 			func(d audit.Difference) { t.Error(d) })
 		require.NoError(t, err)
 		return strings.Join(result.Notes[1:], "\n")
@@ -232,7 +232,7 @@ func TestSetsComeInAnyOrder(t *testing.T) {
 			s.sealUntil(allSealed)
 			require.Regexp(t, "^equal( equal)*$", s.windows("updates"))
 			s.holds(allVerified)
-			cfg := Verify{Database: s.cfg.Database, Sources: s.cfg.Sources, Verify: config.Verify{All: true}}
+			cfg := VerifyConfig{Database: s.cfg.Database, Sources: s.cfg.Sources, Verify: config.Verify{All: true}}
 			_, err := RunVerify(t.Context(), cfg, testLogger(t), func(d audit.Difference) { t.Error(d) })
 			require.NoError(t, err)
 			require.Empty(t, s.journal.lines(t, differs))

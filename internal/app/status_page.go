@@ -49,7 +49,7 @@ func (x *indexer) newPage(build version.Build, journal *statuspage.Journal, c *c
 }
 
 func (s *stream) onPage() statuspage.Stream {
-	shown := statuspage.Stream{Title: s.title, Kind: s.name(), Source: s.source,
+	shown := statuspage.Stream{Title: s.title, Kind: s.name(), Source: s.sourceName,
 		Lag: func() admin.Lag { return s.metrics.Lag(s.name()) }}
 	if s.work != nil {
 		shown.Version = s.work.release

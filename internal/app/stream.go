@@ -96,7 +96,7 @@ func (s *stream) note(ctx context.Context, leader *store.Leader, reason string) 
 
 // attempt works until ctx ends or the stream is done (nil both), or an error is Lasting.
 func (s *stream) attempt(ctx context.Context) error {
-	state := "waiting for " + s.source
+	state := "waiting for " + s.sourceName
 	err := retryUntilDone(ctx, s.logger, state, s.work.connect,
 		func(err error) { s.set(admin.Waits, false, state+": "+err.Error()) })
 	if err != nil || ctx.Err() != nil {

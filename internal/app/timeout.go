@@ -41,7 +41,7 @@ func (x *indexer) outcome(ctx context.Context) error {
 		case missing == nil && s.progress.done:
 			continue
 		case missing == nil:
-			missing = errors.New("not current (" + cmp.Or(s.progress.state, "waiting for "+s.source) + ")")
+			missing = errors.New("not current (" + cmp.Or(s.progress.state, "waiting for "+s.sourceName) + ")")
 		}
 		if missing = fmt.Errorf("%s: %w", s.title, missing); left != nil {
 			missing = fmt.Errorf("%w; %w", left, missing)

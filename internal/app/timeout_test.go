@@ -88,8 +88,8 @@ func TestAJobThatIsStopped(t *testing.T) {
 	t.Parallel()
 	x := &indexer{daemon: &daemon{failures: map[*stream]error{}, health: admin.NewHealth(nil)}, metrics: admin.NewMetrics()}
 	x.cfg.UntilCurrent = true
-	done := &stream{indexer: x, title: "network", source: scanService}
-	waits := &stream{indexer: x, title: "records", source: "the stored updates"}
+	done := &stream{indexer: x, title: "network", sourceName: scanService}
+	waits := &stream{indexer: x, title: "records", sourceName: "the stored updates"}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	done.finish(ctx, newBackground())

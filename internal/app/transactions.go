@@ -32,7 +32,7 @@ func newTransactionsService(cfg config.Sources, logger *slog.Logger, seen observ
 	return newScanClient(cfg.ScanURL[0], cfg.ScanAccess, logger, seen)
 }
 
-// transactions implements role for the transaction history of a Scan service.
+// transactions implements streamWork for the transaction history of a Scan service.
 type transactions struct {
 	*indexer
 	service transactionsService

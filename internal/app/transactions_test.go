@@ -432,7 +432,7 @@ func TestRecordsOfUnknownShapes(t *testing.T) {
 	require.Equal(t, unknown[0]["event_id"], lines[0]["event_id"])
 	require.Equal(t, "WARN", lines[0]["level"])
 
-	verification := Verify{Database: cfg.Database, Sources: cfg.Sources, Verify: config.Verify{All: true, Repair: true}}
+	verification := VerifyConfig{Database: cfg.Database, Sources: cfg.Sources, Verify: config.Verify{All: true, Repair: true}}
 	differences := 0
 	count := func(d audit.Difference) { differences++ }
 	_, err := RunVerify(t.Context(), verification, testLogger(t), count)

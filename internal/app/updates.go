@@ -16,22 +16,22 @@ import (
 	"ledgerindexer/store/audit"
 )
 
-// updates implements role for the updates of a ledger.
+// updates implements streamWork for the updates of a ledger.
 type updates struct {
 	*indexer
-	origin origin
+	origin daemonSource
 	start  ingest.Start
 	// open opens another source of the ledger, of another scope; nil: the ledger has one scope.
 	open     func(ledger.Scope) (source, error)
-	identity atomic.Pointer[identity] // what the origin last reported of itself
+	identity atomic.Pointer[identity] // what the source last reported of itself
 	hosting  ingest.HostingChanges
 	told     sync.Once // what the scope leaves out
 }
 
-// origin is the source of the updates that a daemon reads.
-type origin interface {
+// daemonSource is the source of the updates that a daemon reads.
+type daemonSource interface {
 	source
-	// release returns the origin's release; empty: not known.
+	// release returns the release of the source; empty: not known.
 	release(ctx context.Context) string
 	// startTasks starts what runs beside the updates while a leader reads them; it ends with ctx. past shows updates in
 	// the scope in which they are stored.
@@ -40,7 +40,7 @@ type origin interface {
 
 func (u *updates) release(ctx context.Context) string { return u.origin.release(ctx) }
 
-// connect asks the origin who it is, and checks that the database belongs to it.
+// connect asks the source who it is, and checks that the database belongs to it.
 func (u *updates) connect(ctx context.Context) error {
 	check := u.store.CheckIdentity
 	if u.mayChange() {
@@ -182,7 +182,7 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 	report, endRecording := startRecording(ctx, leader.RecordProgress, u.logger, u.cfg.Show)
 	now := u.identity.Load()
 	u.hosting.Participant, u.hosting.Logger, u.hosting.Count = now.id, u.logger, u.metrics.HostingChanged
-	stored := newPast(u.store, u.origin, now.scope, u.open)
+	stored := newSourceByScope(u.store, u.origin, now.scope, u.open)
 	defer stored.Close()
 	var tasks *background // nil until the participant is known to have the stored updates
 	loop := ingest.Updates{

@@ -14,8 +14,8 @@ import (
 	"ledgerindexer/store/audit"
 )
 
-// Verify is the configuration of a verification.
-type Verify struct {
+// VerifyConfig is the configuration of a verification.
+type VerifyConfig struct {
 	config.Database
 	config.Sources
 	config.Pace
@@ -24,8 +24,8 @@ type Verify struct {
 	Show func(ledger.Progress)
 }
 
-// Verification says what was compared, with which result.
-type Verification struct {
+// VerifyResult says what was compared, with which result.
+type VerifyResult struct {
 	Updates *audit.UpdatesResult      `json:"updates"`      // nil: the updates were not compared
 	History *audit.TransactionsResult `json:"transactions"` // nil: the transaction history was not compared
 	// of the updates of a network; nil: they were not added up
@@ -41,7 +41,7 @@ type Verification struct {
 
 // Compared reports whether anything, and of a range that was chosen something, was compared with the source, or with
 // the digests of what was. That the tables agree with one another says nothing about the ledger.
-func (v *Verification) Compared() bool {
+func (v *VerifyResult) Compared() bool {
 	if v.Updates != nil && v.Updates.Unread {
 		return false
 	}
@@ -50,39 +50,39 @@ func (v *Verification) Compared() bool {
 
 // Remaining returns the number of differences that are there now: all that were found or, after a repair, those that it
 // left.
-func (v *Verification) Remaining(repaired bool) int64 {
+func (v *VerifyResult) Remaining(repaired bool) int64 {
 	if !repaired {
 		return v.Differences
 	}
 	return v.Left
 }
 
-type verification struct {
+type verifyRun struct {
 	audit.Verification
-	cfg    Verify
-	result Verification
+	cfg    VerifyConfig
+	result VerifyResult
 }
 
 // RunVerify compares the database with its sources, or with the digests of what was compared before, and repairs what
 // differs where the configuration says so. found is called for each difference; the result says what was
 // compared, also where an error ended it.
-func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger,
-	found func(audit.Difference)) (Verification, error) {
+func RunVerify(ctx context.Context, cfg VerifyConfig, logger *slog.Logger,
+	found func(audit.Difference)) (VerifyResult, error) {
 	db, err := cfg.Open(ctx, logger)
 	if err != nil {
-		return Verification{}, err
+		return VerifyResult{}, err
 	}
 	defer db.Close()
 	progress, end := meterSteps(ctx, logger, cfg.Show)
 	defer end()
-	v := verification{cfg: cfg, Verification: audit.Verification{Database: audit.New(db), Differs: found,
+	v := verifyRun{cfg: cfg, Verification: audit.Verification{Database: audit.New(db), Differs: found,
 		Progress: progress, Logger: logger}}
 	err = v.run(ctx)
 	v.result.Report = v.Report
 	return v.result, err
 }
 
-func (v *verification) run(ctx context.Context) error {
+func (v *verifyRun) run(ctx context.Context) error {
 	var err error
 	if v.result.RedactedContracts, v.result.RedactedUpdates, err = v.Database.Redacted(ctx); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (v *verification) run(ctx context.Context) error {
 }
 
 // lead takes the lead for repairs. The caller closes the repairer.
-func (v *verification) lead(ctx context.Context) error {
+func (v *verifyRun) lead(ctx context.Context) error {
 	repairer, ok, err := audit.LeadRepair(ctx, v.Database.Store)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (v *verification) lead(ctx context.Context) error {
 
 // held compares what the database says that it holds with itself. Where that contradicts itself nothing else is
 // compared, or repaired, by it.
-func (v *verification) held(ctx context.Context) error {
+func (v *verifyRun) held(ctx context.Context) error {
 	v.Begin(audit.Progress{Step: "what is held"})
 	err := v.Database.CompareHeld(ctx, func(d audit.Difference) error {
 		v.result.Contradictions++
@@ -157,7 +157,7 @@ func (v *verification) held(ctx context.Context) error {
 }
 
 // networkRecords compares the records that follow from the stored updates of a network, and the sums of amulets.
-func (v *verification) networkRecords(ctx context.Context, updates, history bool) error {
+func (v *verifyRun) networkRecords(ctx context.Context, updates, history bool) error {
 	if updates {
 		sums, err := v.Database.AmuletSums(ctx,
 			func(at ledger.Offset) { v.Begin(audit.Progress{Step: "sums of amulets", Done: int64(at)}) })
@@ -174,7 +174,7 @@ func (v *verification) networkRecords(ctx context.Context, updates, history bool
 }
 
 // servedHistory compares the transaction history of a Scan service.
-func (v *verification) servedHistory(ctx context.Context, history bool) error {
+func (v *verifyRun) servedHistory(ctx context.Context, history bool) error {
 	served := len(v.cfg.ScanURL) > 0
 	switch {
 	case !history && served && config.NetworkBegun(ctx, v.cfg.DatabaseURL, v.Logger):
@@ -198,7 +198,7 @@ func (v *verification) servedHistory(ctx context.Context, history bool) error {
 }
 
 // nothingHeld is the error for a database that has nothing to compare.
-func (v *verification) nothingHeld(ctx context.Context) error {
+func (v *verifyRun) nothingHeld(ctx context.Context) error {
 	unfinished, err := v.Database.UnfinishedSnapshot(ctx)
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func (v *verification) nothingHeld(ctx context.Context) error {
 	}
 }
 
-func (v *verification) offline(ctx context.Context) error {
+func (v *verifyRun) offline(ctx context.Context) error {
 	v.Note("nothing was read from the ledger: sealed windows were compared with their digests")
 	err := v.Database.CompareSeals(ctx, func(done, of int64) {
 		v.result.Sealed = done
@@ -237,7 +237,7 @@ func (v *verification) offline(ctx context.Context) error {
 }
 
 // unsealed notes what is shown and lies in no sealed window.
-func (v *verification) unsealed(ctx context.Context) error {
+func (v *verifyRun) unsealed(ctx context.Context) error {
 	updates, err := v.Database.Unsealed(ctx, store.StreamUpdates)
 	if err != nil {
 		return err
@@ -263,7 +263,7 @@ func (v *verification) unsealed(ctx context.Context) error {
 }
 
 // types compares the stored packages with their ids, and what is stored of their types with what they say.
-func (v *verification) types(ctx context.Context) error {
+func (v *verifyRun) types(ctx context.Context) error {
 	list, err := v.Database.Packages(ctx)
 	if err != nil || len(list) == 0 {
 		return err
@@ -290,7 +290,7 @@ func (v *verification) types(ctx context.Context) error {
 }
 
 // updates compares the updates with those of their source, in the stored scope.
-func (v *verification) updates(ctx context.Context) error {
+func (v *verifyRun) updates(ctx context.Context) error {
 	scope, indexed, err := v.Database.Scope(ctx)
 	if err != nil {
 		return err
@@ -317,7 +317,7 @@ func (v *verification) updates(ctx context.Context) error {
 	if err := resume(ctx, v.Database.Store, from); err != nil {
 		return err
 	}
-	stored := newPast(v.Database.Store, from, scope, v.open)
+	stored := newSourceByScope(v.Database.Store, from, scope, v.open)
 	defer stored.Close()
 	updates := audit.Updates{Verification: &v.Verification, Source: stored, Scope: scope, Selection: v.cfg.Selection()}
 	if network, ok := from.(*Network); ok {
@@ -328,7 +328,7 @@ func (v *verification) updates(ctx context.Context) error {
 	return err
 }
 
-func (v *verification) open(scope ledger.Scope) (source, error) {
+func (v *verifyRun) open(scope ledger.Scope) (source, error) {
 	if v.cfg.OfNetwork() {
 		return newNetwork(v.cfg.Scan(), v.Logger, observation{})
 	}
@@ -374,7 +374,7 @@ func meterSteps(ctx context.Context, logger *slog.Logger,
 }
 
 // history compares the transaction history.
-func (v *verification) history(ctx context.Context, of audit.Transactions) error {
+func (v *verifyRun) history(ctx context.Context, of audit.Transactions) error {
 	of.Verification = &v.Verification
 	result, err := of.Run(ctx)
 	v.result.History = &result

@@ -350,7 +350,7 @@ func (m mutation) passes() bool {
 
 // alterHeld damages what is held, one row at a time, and puts it back: it is found, by what it says together with
 // others, or by what it is compared with.
-func (m *mutator) alterHeld(cfg Verify, times int) {
+func (m *mutator) alterHeld(cfg VerifyConfig, times int) {
 	cfg.Repair = false
 	for _, table := range once {
 		for range times {
@@ -377,7 +377,7 @@ func (m *mutator) alterHeld(cfg Verify, times int) {
 var dictionaries = []string{"templates", "synchronizers", "party_lists"}
 
 // alterNames damages a row of each dictionary: what refers to them is told, and is right when it was repaired.
-func (m *mutator) alterNames(cfg Verify) {
+func (m *mutator) alterNames(cfg VerifyConfig) {
 	for _, table := range dictionaries {
 		for _, ok := m.mutate(table); !ok; {
 			_, ok = m.mutate(table)
@@ -391,7 +391,7 @@ func (m *mutator) alterNames(cfg Verify) {
 	require.Empty(m.t, left)
 }
 
-func (m *mutator) verified(cfg Verify) (found []audit.Difference, err error) {
+func (m *mutator) verified(cfg VerifyConfig) (found []audit.Difference, err error) {
 	_, err = RunVerify(m.t.Context(), cfg, testLogger(m.t), func(d audit.Difference) { found = append(found, d) })
 	return found, err
 }
@@ -474,7 +474,7 @@ func mutationWorlds() []mutationWorld {
 }
 
 // index indexes the world, and says how it is verified.
-func (w *mutationWorld) index(t *testing.T) (database string, run Indexer, cfg Verify) {
+func (w *mutationWorld) index(t *testing.T) (database string, run Indexer, cfg VerifyConfig) {
 	t.Helper()
 	if w.network {
 		return w.indexNetwork(t)
@@ -501,11 +501,11 @@ func (w *mutationWorld) index(t *testing.T) (database string, run Indexer, cfg V
 		run.Start, run.LookupRate = strconv.FormatInt(at, 10), 100
 	}
 	require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))
-	return database, run, Verify{Database: run.Database, Sources: run.Sources, Verify: config.Verify{All: true}}
+	return database, run, VerifyConfig{Database: run.Database, Sources: run.Sources, Verify: config.Verify{All: true}}
 }
 
 // indexNetwork is index for the updates of a network.
-func (w *mutationWorld) indexNetwork(t *testing.T) (database string, run Indexer, cfg Verify) {
+func (w *mutationWorld) indexNetwork(t *testing.T) (database string, run Indexer, cfg VerifyConfig) {
 	t.Helper()
 	_, scan := scanOf(7, 400, sandbox.ScanOptions{Rewrite: unusual, SnapshotEvery: 5 * time.Second})
 	database = networkDatabase(t)
@@ -515,7 +515,7 @@ func (w *mutationWorld) indexNetwork(t *testing.T) (database string, run Indexer
 		require.NoError(t, err)
 	}
 	require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))
-	cfg = Verify{Database: run.Database, Sources: run.Sources, Verify: config.Verify{All: true}}
+	cfg = VerifyConfig{Database: run.Database, Sources: run.Sources, Verify: config.Verify{All: true}}
 	cfg.Network = true
 	return database, run, cfg
 }

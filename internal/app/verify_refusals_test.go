@@ -15,9 +15,9 @@ import (
 )
 
 // verifyWith is the configuration that verifies a database with a participant.
-func verifyWith(database, ledgerURL string, repair bool) Verify {
+func verifyWith(database, ledgerURL string, repair bool) VerifyConfig {
 	run := indexerFor(database, ledgerURL, defaultScope())
-	return Verify{Database: run.Database, Sources: run.Sources, Verify: config.Verify{Sample: 5, Repair: repair}}
+	return VerifyConfig{Database: run.Database, Sources: run.Sources, Verify: config.Verify{Sample: 5, Repair: repair}}
 }
 
 // execute runs statements on a database.

@@ -142,7 +142,7 @@ func New(db *store.Store, from store.Status) *Report {
 		backfill: db.Commands().Backfill,
 	}
 	r.Lookups = Lookups{from.Lookups, taskOf(from.Tasks, ingest.TaskLookups)}
-	r.Packages = Packages{from.Packages, taskOf(from.Tasks, ingest.TaskPackages), taskOf(from.Tasks, ingest.TaskTypes)}
+	r.Packages = Packages{from.Packages, taskOf(from.Tasks, ingest.TaskVetting), taskOf(from.Tasks, ingest.TaskPackages)}
 	if !from.Leader.Since.IsZero() {
 		r.Leader, r.LeaderSince, r.Leads = from.Leader.Holder, from.Leader.Since, from.Leader.Leads
 	}

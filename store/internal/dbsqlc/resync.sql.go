@@ -108,7 +108,7 @@ func (q *Queries) ResyncClear(ctx context.Context, db DBTX) error {
 
 const resyncDepart = `-- name: ResyncDepart :exec
 INSERT INTO departures (ledger_offset, node_id, synchronizer_ref, contract_id, reason)
-SELECT $1::bigint, (x.number + $2::integer - 1)::integer, x.synchronizer_ref, x.contract_id, $3::text
+SELECT $1::bigint, (x.number + $2::integer - 1)::integer, x.synchronizer_ref, x.contract_id, 'scope changed'
 FROM (
     SELECT a.synchronizer_ref, a.contract_id, row_number() OVER (ORDER BY a.activated_offset, a.activated_node_id) AS number
     FROM active_contracts a
@@ -117,14 +117,13 @@ FROM (
 `
 
 type ResyncDepartParams struct {
-	LedgerOffset int64  `db:"ledger_offset"`
-	FirstNodeID  int32  `db:"first_node_id"`
-	Reason       string `db:"reason"`
+	LedgerOffset int64 `db:"ledger_offset"`
+	FirstNodeID  int32 `db:"first_node_id"`
 }
 
 // Ends what is active here and was not shown.
 func (q *Queries) ResyncDepart(ctx context.Context, db DBTX, arg ResyncDepartParams) error {
-	_, err := db.Exec(ctx, resyncDepart, arg.LedgerOffset, arg.FirstNodeID, arg.Reason)
+	_, err := db.Exec(ctx, resyncDepart, arg.LedgerOffset, arg.FirstNodeID)
 	return err
 }
 

@@ -14,7 +14,7 @@ import (
 
 // packageTask is a task between an answer and a memory, both of which a test can replace.
 type packageTask struct {
-	*Packages
+	*Vetting
 	told
 	t *testing.T
 
@@ -33,7 +33,7 @@ func newPackages(t *testing.T) *packageTask {
 		return []ledger.VettedPackages{{SynchronizerID: "s", TopologySerial: 1, Packages: make([]ledger.VettedPackage, 3)}}, nil
 	}
 	k.save = func() (int, error) { return 0, nil }
-	k.Packages = &Packages{Read: k.answer, Sink: k, Every: 10 * time.Minute, Logger: k.logger(), Watch: k.watch()}
+	k.Vetting = &Vetting{Read: k.answer, Sink: k, Every: 10 * time.Minute, Logger: k.logger(), Watch: k.watch()}
 	return k
 }
 
@@ -121,7 +121,7 @@ func TestPackagesThatCannotBeRead(t *testing.T) {
 				require.Zero(t, saved, "what is known stays as it is")
 				require.True(t, k.failed())
 				require.Equal(t, 1, k.lines("a background task failed"))
-				require.Equal(t, "packages: "+Reason(c.failure), k.recorded()[0])
+				require.Equal(t, "vetting: "+Reason(c.failure), k.recorded()[0])
 				k.change(func() { k.read = answer })
 				pass(k.Every)
 				_, saved = k.count()

@@ -11,24 +11,24 @@ import (
 
 const (
 	// The database is asked which packages are wanted after commits, at most this often,
-	typesEvery = time.Second
+	packagesEvery = time.Second
 	// and this often where nothing is committed.
-	idleTypes = time.Minute
+	idlePackages = time.Minute
 	// Time limit for the whole content of a package.
 	packagePatience = 5 * time.Minute
 	// mostWanted is how many packages are asked for before the database is asked again.
 	mostWanted = 20
 )
 
-// TypesSource has packages.
-type TypesSource interface {
+// PackageSource has packages.
+type PackageSource interface {
 	// Package returns the content of a package, whose hash is the id. Errors: ledger.ErrNotFound; an *UnusableError if the
 	// answer for this package is of no use; ledger.ErrNotOffered if the source serves no packages at all.
 	Package(ctx context.Context, id string) ([]byte, error)
 }
 
-// TypesSink stores packages.
-type TypesSink interface {
+// PackageSink stores packages.
+type PackageSink interface {
 	TaskSink
 	// WantedPackages returns the ids of packages that are referred to, not stored, and due, at most limit.
 	WantedPackages(ctx context.Context, limit int) ([]string, error)
@@ -42,10 +42,10 @@ type TypesSink interface {
 	MissPackage(ctx context.Context, id, failure string) error
 }
 
-// Types is the background task that stores each package that events refer to, with its types. It is used once.
-type Types struct {
-	Source TypesSource
-	Sink   TypesSink
+// PackageContents is the background task that stores each package that events refer to, with its types. It is used once.
+type PackageContents struct {
+	Source PackageSource
+	Sink   PackageSink
 	// Read computes the types of a package. It may use other packages that are stored.
 	Read func(id string, content []byte) (ledger.Package, error)
 	// Forget, if set, is called after some packages, to free what Read remembers.
@@ -61,8 +61,8 @@ type Types struct {
 }
 
 // Run works until ctx ends or nothing is wanted after Finish. Its error is that of RunTask.
-func (t *Types) Run(ctx context.Context) error {
-	task := newTask(TaskReport{Name: TaskTypes, Sink: t.Sink, Logger: t.Logger, Watch: t.Watch, Finish: t.Finish})
+func (t *PackageContents) Run(ctx context.Context) error {
+	task := newTask(TaskReport{Name: TaskPackages, Sink: t.Sink, Logger: t.Logger, Watch: t.Watch, Finish: t.Finish})
 	task.retry.Rest, task.retry.Final = restFor, lastingOrNotOffered
 	warned := map[string]bool{} // packages that can't be had
 	round := func(ctx context.Context) (more bool, err error) {
@@ -73,12 +73,12 @@ func (t *Types) Run(ctx context.Context) error {
 		return n > 0, err
 	}
 	return task.run(ctx, func(ctx context.Context, worked func()) error {
-		return task.rounds(ctx, worked, schedule{wake: t.Wake, every: typesEvery, idle: idleTypes}, round)
+		return task.rounds(ctx, worked, schedule{wake: t.Wake, every: packagesEvery, idle: idlePackages}, round)
 	})
 }
 
 // round asks for packages that are wanted, and returns how many there were.
-func (t *Types) round(ctx context.Context, warned map[string]bool) (int, error) {
+func (t *PackageContents) round(ctx context.Context, warned map[string]bool) (int, error) {
 	wanted, err := t.Sink.WantedPackages(ctx, mostWanted)
 	if err != nil {
 		return 0, err
@@ -93,7 +93,7 @@ func (t *Types) round(ctx context.Context, warned map[string]bool) (int, error) 
 }
 
 // complete computes the types again of packages that lacked others, and returns how many there were.
-func (t *Types) complete(ctx context.Context) (int, error) {
+func (t *PackageContents) complete(ctx context.Context) (int, error) {
 	incomplete, err := t.Sink.CompletablePackages(ctx)
 	if err != nil {
 		return 0, err
@@ -110,7 +110,7 @@ func (t *Types) complete(ctx context.Context) (int, error) {
 	return len(incomplete), nil
 }
 
-func (t *Types) get(ctx context.Context, id string, warned map[string]bool) error {
+func (t *PackageContents) get(ctx context.Context, id string, warned map[string]bool) error {
 	var content []byte
 	err := withTimeout(ctx, packagePatience, func(ctx context.Context) (err error) {
 		content, err = t.Source.Package(ctx, id)
@@ -136,7 +136,7 @@ func (t *Types) get(ctx context.Context, id string, warned map[string]bool) erro
 	return t.save(ctx, id, content)
 }
 
-func (t *Types) save(ctx context.Context, id string, content []byte) error {
+func (t *PackageContents) save(ctx context.Context, id string, content []byte) error {
 	p, err := t.Read(id, content)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (t *Types) save(ctx context.Context, id string, content []byte) error {
 	return nil
 }
 
-func (t *Types) outcome(outcome string) {
+func (t *PackageContents) outcome(outcome string) {
 	if t.Outcome != nil {
 		t.Outcome(outcome)
 	}

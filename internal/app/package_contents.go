@@ -16,10 +16,10 @@ import (
 
 // newTypes returns the task that stores packages of a source with their types. It reads those that a package needs from
 // the database.
-func newTypes(ctx context.Context, source ingest.TypesSource, leader *store.UpdatesWriter,
-	logger *slog.Logger) *ingest.Types {
+func newTypes(ctx context.Context, source ingest.PackageSource, leader *store.UpdatesWriter,
+	logger *slog.Logger) *ingest.PackageContents {
 	packages := typed.Packages{Content: func(id string) ([]byte, error) { return leader.PackageContent(ctx, id) }}
-	return &ingest.Types{Source: source, Sink: leader, Logger: logger, Read: packages.Read, Forget: packages.Forget}
+	return &ingest.PackageContents{Source: source, Sink: leader, Logger: logger, Read: packages.Read, Forget: packages.Forget}
 }
 
 type typesComparison struct {

@@ -88,7 +88,7 @@ func TestTypesAreReadFromPackages(t *testing.T) {
 		require.Equal(t, strings.Contains(query, "types <> 'known'"), n == 0, query)
 	}
 
-	cfg := Verify{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{LedgerURL: server}}
+	cfg := VerifyConfig{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{LedgerURL: server}}
 	verify := func(repair bool) (found []string) {
 		cfg.Repair = repair
 		_, err := RunVerify(t.Context(), cfg, testLogger(t), func(d audit.Difference) { found = append(found, d.Relation) })

@@ -8,20 +8,20 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// PackageSink stores what is vetted.
-type PackageSink interface {
+// VettingSink stores what is vetted.
+type VettingSink interface {
 	TaskSink
 	// SaveVettedPackages stores what is vetted now, and keeps what was vetted before as the past. It returns how many
 	// packages were vetted, unvetted, or given other bounds since the last call.
 	SaveVettedPackages(ctx context.Context, list []ledger.VettedPackages) (changes int, err error)
 }
 
-// Packages is the background task that reads, at an interval, which packages the participant has vetted (interface.md,
+// Vetting is the background task that reads, at an interval, which packages the participant has vetted (interface.md,
 // "VettedPackages"). It never changes them. It is used once.
-type Packages struct {
+type Vetting struct {
 	// Read returns what the participant has vetted now, on each synchronizer.
 	Read   func(ctx context.Context) ([]ledger.VettedPackages, error)
-	Sink   PackageSink
+	Sink   VettingSink
 	Every  time.Duration   // between readings
 	Finish <-chan struct{} // see TaskReport
 	Logger *slog.Logger
@@ -32,13 +32,13 @@ type Packages struct {
 
 // Run reads at once and then at the interval, until ctx ends or it has read once more after Finish. Its error is that
 // of RunTask.
-func (p *Packages) Run(ctx context.Context) error {
-	t := newTask(TaskReport{Name: TaskPackages, Sink: p.Sink, Logger: p.Logger, Watch: p.Watch, Finish: p.Finish})
+func (p *Vetting) Run(ctx context.Context) error {
+	t := newTask(TaskReport{Name: TaskVetting, Sink: p.Sink, Logger: p.Logger, Watch: p.Watch, Finish: p.Finish})
 	t.each, t.retry.Rest, t.retry.Final = true, p.Every, lastingOrNotOffered
 	return t.runEvery(ctx, p.Every, p.read)
 }
 
-func (p *Packages) read(ctx context.Context) error {
+func (p *Vetting) read(ctx context.Context) error {
 	var list []ledger.VettedPackages
 	err := withTimeout(ctx, listPatience, func(ctx context.Context) (err error) {
 		list, err = p.Read(ctx)

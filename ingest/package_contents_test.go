@@ -97,7 +97,7 @@ func (s *packageShelf) run(t *testing.T, d time.Duration) map[string]int {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), d)
 		defer cancel()
-		types := Types{Source: s, Sink: s, Read: s.read, Logger: s.logger(), Watch: s.watch(), Outcome: func(o string) { outcomes[o]++ }}
+		types := PackageContents{Source: s, Sink: s, Read: s.read, Logger: s.logger(), Watch: s.watch(), Outcome: func(o string) { outcomes[o]++ }}
 		_ = types.Run(ctx)
 	})
 	return outcomes
