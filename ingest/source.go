@@ -120,8 +120,10 @@ type TransactionsSink interface {
 	// TransactionsPosition returns the position at which reading resumes, with the last records, the oldest first:
 	// ledger.TransactionsTail of them, or all.
 	TransactionsPosition(ctx context.Context) (ledger.TransactionsPosition, []ledger.TransactionsMark, error)
-	// AppendTransactions stores records after the position, all of them or none, and returns the position after them.
-	AppendTransactions(ctx context.Context, at ledger.TransactionsPosition,
+	// AppendTransactions stores records after the position, all of them or none, and returns the position after them. It
+	// may be called while records before them are written, with the position that these will return: order is their place
+	// among those.
+	AppendTransactions(ctx context.Context, at ledger.TransactionsPosition, order CommitOrder,
 		records []ledger.Transaction) (ledger.TransactionsPosition, error)
 	// ClearTransactions removes all records and what follows from them, so that they are read again.
 	ClearTransactions(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error)

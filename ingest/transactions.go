@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// Pages that came while others were written are written together, up to this many records.
-	transactionsBatch = 5_000
 	// So many pages are read ahead of what is being written.
 	transactionsAhead = 4
 	// The history is not cleared again sooner than this: two services may answer in turn.
@@ -41,6 +39,8 @@ type Transactions struct {
 	UntilCurrent bool
 	Logger       *slog.Logger
 	Watch        TransactionsWatch
+
+	batch int // pages that came while others were written are written together, up to this many records; 0: the default
 }
 
 // TransactionsWatch has callbacks for the loop. Each may be nil; they are called from one goroutine.
@@ -67,15 +67,18 @@ type transactionsRun struct {
 	cleared  time.Time // when the records were last cleared
 
 	// The following is set when the service is asked who it is.
-	at    ledger.TransactionsPosition // after what is stored
-	pages *TransactionPages
-	goal  ledger.TransactionsMark // the newest record then; zero: there was none
-	seen  bool                    // it is stored
+	at     ledger.TransactionsPosition // after what is stored
+	writes transactionsWrites          // of what comes after it
+	pages  *TransactionPages
+	goal   ledger.TransactionsMark // the newest record then; zero: there was none
+	seen   bool                    // it is stored
+	passed bool                    // a later batch is too
 }
 
 // Run works until ctx ends (nil; transactions under way are finished), UntilCurrent is reached (nil), or an error is
 // Lasting. It returns ledger.ErrNotOffered if the service has no transaction history.
 func (h *Transactions) Run(ctx context.Context) error {
+	h.batch = cmp.Or(h.batch, transactionsBatch)
 	r := transactionsRun{
 		Transactions: h, meter: NewMeter(h.Logger, ledger.Progress{Stream: "transactions", Unit: "records"},
 			h.Watch.Progress),
@@ -136,7 +139,8 @@ func (r *transactionsRun) begin(ctx context.Context) error {
 		return err
 	}
 	r.at, r.pages = at, NewTransactionPages(r.Source, known, at.LastSeq == int64(len(known)))
-	r.goal, r.seen = ledger.TransactionsMark{}, true
+	r.writes = transactionsWrites{sink: r.Sink, order: newOrderedCommits()}
+	r.goal, r.seen, r.passed = ledger.TransactionsMark{}, true, false
 	if len(newest) > 0 {
 		r.goal = newest[0].Mark()
 		r.seen = slices.ContainsFunc(known, func(m ledger.TransactionsMark) bool { return m.Is(&newest[0]) })
@@ -144,65 +148,82 @@ func (r *transactionsRun) begin(ctx context.Context) error {
 	return nil
 }
 
-// read writes what is read, until something fails. fits says that at least one page followed what is stored.
+// read writes what is read, until something fails. fits says that at least one page followed what is stored. The end of
+// the history and an error come behind the records that were read before.
 func (r *transactionsRun) read(ctx context.Context) (fits bool, err error) {
 	reading, stop := context.WithCancel(ctx)
-	reads := make(chan transactionsRead, transactionsAhead)
-	go r.pages.follow(reading, reads)
+	pages := make(chan transactionsRead, transactionsAhead)
+	go r.pages.follow(reading, pages)
 	defer func() {
 		stop()
-		for range reads { // until no request is under way
+		for range pages { // until no request is under way
 		}
+		r.writes.wait()
 	}()
-	for read := range reads {
-		if ctx.Err() != nil {
-			break
+	var batch transactionsRead // read, and not being written yet
+	for more := true; ; {
+		if err := r.written(ctx); err != nil {
+			return fits, err
 		}
-		for !read.end && read.err == nil && len(read.records) < transactionsBatch && len(reads) > 0 {
-			next := <-reads
-			read.records = append(read.records, next.records...)
-			read.end, read.err = next.end, next.err
-		}
-		if len(read.records) > 0 {
-			fits = true
-			if err := r.write(ctx, read.records); err != nil {
-				return fits, err
+		idle := r.writes.none()
+		switch {
+		case idle && ctx.Err() != nil:
+			return fits, nil
+		case idle && r.reachesGoal():
+			err = r.reached(ctx)
+		case len(batch.records) > 0 && ctx.Err() == nil && !r.reachesGoal() && r.writes.takes(r.full(&batch)):
+			r.writes.begin(ctx, r.at, batch.records)
+			batch.records = nil
+		case idle && batch.err != nil:
+			return fits, batch.err
+		case idle && batch.end:
+			err = r.current(ctx)
+			batch.end, fits = false, fits || err == nil
+		case idle && !more:
+			return fits, nil
+		default:
+			var next <-chan transactionsRead // none while the batch is full
+			if more && !r.full(&batch) {
+				next = pages
+			}
+			select {
+			case <-r.writes.order.moved:
+			case page, ok := <-next:
+				batch.add(page)
+				more, fits = ok, fits || len(page.records) > 0
 			}
 		}
-		if read.err != nil {
-			return fits, read.err
-		}
-		if read.end {
-			if err := r.current(ctx); err != nil {
-				return fits, err
-			}
-			fits = true
+		if err != nil {
+			return fits, err
 		}
 	}
-	return fits, nil
 }
 
-// write writes new records. It is finished even if ctx ends.
-func (r *transactionsRun) write(ctx context.Context, records []ledger.Transaction) error {
-	at, err := r.Sink.AppendTransactions(context.WithoutCancel(ctx), r.at, records)
-	if err != nil {
-		return err
+// written takes note of the batches that have been stored. It is an error if one was not.
+func (r *transactionsRun) written(ctx context.Context) error {
+	for {
+		write := r.writes.ended()
+		if write == nil {
+			return nil
+		}
+		if write.err != nil {
+			return write.err
+		}
+		r.at = write.stored
+		if r.Watch.Committed != nil {
+			r.Watch.Committed(r.at, len(write.records))
+		}
+		r.warnUnknown(ctx, write.records)
+		r.meter.Add(ctx, r.at.LastSeq, len(write.records))
+		r.answered(ctx)
+		r.passed = r.passed || r.seen && r.goal.EventID != ""
+		r.seen = r.seen || slices.ContainsFunc(write.records, func(t ledger.Transaction) bool { return r.goal.Is(&t) })
 	}
-	r.at = at
-	if r.Watch.Committed != nil {
-		r.Watch.Committed(r.at, len(records))
-	}
-	r.warnUnknown(ctx, records)
-	r.meter.Add(ctx, r.at.LastSeq, len(records))
-	r.answered(ctx)
-	// A page without new records may never come from a busy service, so another one behind the goal is enough: that has
-	// the records that are equal to the goal.
-	if r.seen && r.goal.EventID != "" && (r.UntilCurrent || r.at.Rereading) {
-		return r.reached(ctx)
-	}
-	r.seen = r.seen || slices.ContainsFunc(records, func(t ledger.Transaction) bool { return r.goal.Is(&t) })
-	return nil
 }
+
+// reachesGoal reports whether the goal is reached although no page was without new records: from a busy service none
+// may ever be. A batch behind the goal is stored too, which has the records that are equal to the goal.
+func (r *transactionsRun) reachesGoal() bool { return r.passed && (r.UntilCurrent || r.at.Rereading) }
 
 // current is called when the history was read to its end.
 func (r *transactionsRun) current(ctx context.Context) error {

@@ -167,6 +167,8 @@ func livesThrough(t *testing.T, seed uint64) {
 	w.grow(random.IntN(200))
 	w.show()
 	l.service.before, l.memory.before, l.memory.after = w.request, w.begin, w.write
+	batch := 1 + random.IntN(40) // small ones are written while others are
+	l.set = func(h *Transactions) { h.batch = batch }
 	for range random.IntN(5) { // processes, one after another
 		w.failing, w.stirring = random.Float64()*0.2, random.Float64()*random.Float64()*0.3
 		w.left = 1 + random.IntN(300)

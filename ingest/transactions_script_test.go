@@ -242,11 +242,14 @@ func newTransactionsMemory() *transactionsMemory { return &transactionsMemory{} 
 var errStale = errors.New("the position is not the one that is stored")
 
 // write makes a change: all of it or nothing.
-func (m *transactionsMemory) write(ctx context.Context, name string, at ledger.TransactionsPosition, change func() error) (ledger.TransactionsPosition, error) {
+func (m *transactionsMemory) write(ctx context.Context, name string, at ledger.TransactionsPosition, order CommitOrder, change func() error) (ledger.TransactionsPosition, error) {
 	if m.before != nil {
 		if err := m.before(name); err != nil {
 			return at, err
 		}
+	}
+	if err := takeTurn(ctx, order); err != nil {
+		return at, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -294,9 +297,9 @@ func (m *transactionsMemory) TransactionsPosition(ctx context.Context) (ledger.T
 }
 
 func (m *transactionsMemory) AppendTransactions(
-	ctx context.Context, at ledger.TransactionsPosition, records []ledger.Transaction,
+	ctx context.Context, at ledger.TransactionsPosition, order CommitOrder, records []ledger.Transaction,
 ) (ledger.TransactionsPosition, error) {
-	return m.write(ctx, "append", at, func() error {
+	return m.write(ctx, "append", at, order, func() error {
 		if len(records) == 0 {
 			m.mistakes = append(m.mistakes, "nothing to append")
 		}
@@ -307,7 +310,7 @@ func (m *transactionsMemory) AppendTransactions(
 }
 
 func (m *transactionsMemory) ClearTransactions(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
-	return m.write(ctx, "clear", at, func() error {
+	return m.write(ctx, "clear", at, nil, func() error {
 		m.records, m.at.LastSeq, m.at.Rereading = nil, 0, true
 		m.cleared++
 		return nil
@@ -315,7 +318,7 @@ func (m *transactionsMemory) ClearTransactions(ctx context.Context, at ledger.Tr
 }
 
 func (m *transactionsMemory) CompleteTransactions(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
-	return m.write(ctx, "complete", at, func() error {
+	return m.write(ctx, "complete", at, nil, func() error {
 		if !m.at.Rereading {
 			m.mistakes = append(m.mistakes, "complete without having been cleared")
 		}

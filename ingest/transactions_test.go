@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -165,6 +166,30 @@ func TestAPageOfTheHistoryIsFinished(t *testing.T) {
 		l.run()
 		require.NoError(t, <-l.done)
 		require.Greater(t, len(l.memory.stored()), l.service.pageSize)
+	})
+}
+
+// While much is left to read two batches are written at a time, and stored in their order.
+func TestBatchesOfTheHistoryAreWrittenBesideOneAnother(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newTransactionsLoop(t, numbered("a", 500))
+		l.set = func(h *Transactions) { h.batch = 40 }
+		var writing, most, begun atomic.Int64
+		l.memory.before = func(write string) error {
+			if write == "append" {
+				most.Store(max(most.Load(), writing.Add(1)))
+				time.Sleep(time.Second * time.Duration(1+begun.Add(1)%2)) // the second is done first
+				writing.Add(-1)
+			}
+			return nil
+		}
+		stop := l.run()
+		pass(time.Minute)
+		require.NoError(t, stop())
+		require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+		require.EqualValues(t, commitsWriting, most.Load())
+		require.Empty(t, l.retried())
+		require.Empty(t, l.memory.mistakes)
 	})
 }
 

@@ -96,7 +96,7 @@ func writeRecords(t *testing.T, d *testDB, history *TransactionsWriter) {
 		{EventID: "#" + secret + ":3", Kind: ledger.TransactionAbort, Date: tap.Date, Abort: &ledger.AbortedInstruction{InstructionCID: secret}},
 		{EventID: "#" + secret + ":4", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{"of": "` + secret + `"}`)},
 	}
-	_, err := history.AppendTransactions(t.Context(), ledger.TransactionsPosition{}, records)
+	_, err := history.AppendTransactions(t.Context(), ledger.TransactionsPosition{}, nil, records)
 	require.NoError(t, err)
 }
 

@@ -27,7 +27,7 @@ func tapAt(round *int64) ledger.Transaction {
 
 func (h *testHistory) appendRecords(records ...ledger.Transaction) {
 	h.T.Helper()
-	at, err := h.l.AppendTransactions(h.T.Context(), h.at, records)
+	at, err := h.l.AppendTransactions(h.T.Context(), h.at, nil, records)
 	h.moved(at, err)
 }
 

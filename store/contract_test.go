@@ -234,7 +234,7 @@ func TestContractEndsAtTheWatermark(t *testing.T) {
 	require.NoError(t, l.SaveLookups(t.Context(), []ledger.Lookup{{ContractID: "unseen", At: time.Now(), Status: ledger.LookupNotFound}}))
 	_, err := l.SaveVettedPackages(t.Context(), []ledger.VettedPackages{vettedOn("sync::1", 1, "pkg-1")})
 	require.NoError(t, err)
-	_, err = d.leadTransactions(d.store()).AppendTransactions(t.Context(), ledger.TransactionsPosition{}, storetest.EveryTransaction(t))
+	_, err = d.leadTransactions(d.store()).AppendTransactions(t.Context(), ledger.TransactionsPosition{}, nil, storetest.EveryTransaction(t))
 	require.NoError(t, err)
 	err = Audit.Stored(l.store).SealUpdates(t.Context(), l.Leader, storetest.EveryKind(0)[0])
 	require.NoError(t, err)

@@ -182,8 +182,8 @@ func (l *UpdatesWriter) writeSnapshotPage(
 	return next, nil
 }
 
-// inTurn returns what writes a page: it moves the token when the pages before it are stored, and copies its rows. A
-// writer whose twin is in doubt waits for it before it writes the same rows.
+// inTurn returns what writes a page, or records: it advances the place where they belong when those before them are
+// stored, and copies their rows. A writer whose twin is in doubt waits for it before it writes the same rows.
 func inTurn(turn CommitOrder,
 	advance, copyRows func(context.Context, pgx.Tx) error) func(context.Context, pgx.Tx) error {
 	return func(ctx context.Context, tx pgx.Tx) error {

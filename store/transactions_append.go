@@ -17,9 +17,12 @@ import (
 // AppendTransactions stores records that follow the position in the service's order (docs/interface.md, endpoint 6):
 // their rows, what is derived from them, the checkpoint and the new position, in one transaction.
 //
+// It is safe for concurrent use: records may be written while those before them are, with their turn before their own,
+// and at the position that they will return. turn may be nil if no others are being written.
+//
 // Errors: ErrNotLeader, ErrPositionMoved, or the database's; a *ledger.Problem where it would refuse the same again.
 // After any error the outcome is unknown: read TransactionsPosition again.
-func (l *TransactionsWriter) AppendTransactions(ctx context.Context, at ledger.TransactionsPosition,
+func (l *TransactionsWriter) AppendTransactions(ctx context.Context, at ledger.TransactionsPosition, turn CommitOrder,
 	records []ledger.Transaction) (ledger.TransactionsPosition, error) {
 	if len(records) == 0 {
 		return at, nil
@@ -30,12 +33,10 @@ func (l *TransactionsWriter) AppendTransactions(ctx context.Context, at ledger.T
 	}
 	next, list := at.After(records), rows.NewRecords()
 	list.AddAll(wanted, l.term.Redacted, at.LastSeq, records)
-	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		// Before its rows: its twin may be in doubt, with the same ones.
-		if err := l.holdPosition(ctx, tx, at); err != nil {
-			return err
-		}
-		if err := l.writeRecords(ctx, tx, &list); err != nil {
+	write := inTurn(turn, func(ctx context.Context, tx pgx.Tx) error { return l.holdPosition(ctx, tx, at) },
+		func(ctx context.Context, tx pgx.Tx) error { return l.writeRecords(ctx, tx, &list) })
+	err := l.term.WriteInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
+		if err := write(ctx, tx); err != nil {
 			return err
 		}
 		if err := l.addToBalances(ctx, tx, &list, at); err != nil {

@@ -36,7 +36,7 @@ func TestHistoryAppendIsAllOrNothing(t *testing.T) {
 	bad := page
 	bad = append(bad[:len(bad):len(bad)], ledger.Transaction{EventID: "last", Kind: ledger.TransactionAbort, Date: bad[0].Date,
 		Abort: &ledger.AbortedInstruction{InstructionCID: "\x00"}})
-	at, err := h.l.AppendTransactions(t.Context(), h.at, bad)
+	at, err := h.l.AppendTransactions(t.Context(), h.at, nil, bad)
 	var problem *ledger.Problem
 	require.ErrorAs(t, err, &problem)
 	require.ErrorContains(t, err, "aborted_transfer_instructions")
@@ -45,12 +45,12 @@ func TestHistoryAppendIsAllOrNothing(t *testing.T) {
 
 	for _, table := range []string{"unknown_transactions", "party_transfers", "transactions_position"} {
 		h.Exec("ALTER TABLE indexer." + table + " ADD CONSTRAINT refused CHECK (to_jsonb(" + table + ") IS NULL) NOT VALID")
-		_, err := h.l.AppendTransactions(t.Context(), h.at, page)
+		_, err := h.l.AppendTransactions(t.Context(), h.at, nil, page)
 		require.ErrorAs(t, err, &problem, table)
 		nothing()
 		h.Exec("ALTER TABLE indexer." + table + " DROP CONSTRAINT refused")
 	}
-	at, err = h.l.AppendTransactions(t.Context(), h.at, page)
+	at, err = h.l.AppendTransactions(t.Context(), h.at, nil, page)
 	h.moved(at, err)
 	require.EqualValues(t, len(page)+1, h.at.LastSeq)
 }
@@ -65,7 +65,7 @@ func TestHistoryPositionMovesByCompareAndSwap(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range errs {
 		group.Go(func() {
-			_, errs[i] = h.l.AppendTransactions(t.Context(), h.at, storetest.RecordsOf([]string{"b", "c"}))
+			_, errs[i] = h.l.AppendTransactions(t.Context(), h.at, nil, storetest.RecordsOf([]string{"b", "c"}))
 		})
 	}
 	group.Wait()
@@ -102,7 +102,7 @@ func TestHistoryCommitOutcomeUnknownIsReadAgain(t *testing.T) {
 		id := fmt.Sprint("b", i)
 		want = append(want, fmt.Sprint(i+2, ":", id))
 		cut := wire.Order(doubt)
-		_, err := h.l.AppendTransactions(ctx, h.at, storetest.RecordsOf([]string{id}))
+		_, err := h.l.AppendTransactions(ctx, h.at, nil, storetest.RecordsOf([]string{id}))
 		require.ErrorContains(t, err, "outcome is unknown")
 		require.True(t, cut(ctx), "the connection was cut")
 		var at ledger.TransactionsPosition
@@ -114,7 +114,7 @@ func TestHistoryCommitOutcomeUnknownIsReadAgain(t *testing.T) {
 			require.Equal(t, h.at, at)
 			h.append(id)
 		} else {
-			_, err := h.l.AppendTransactions(ctx, h.at, storetest.RecordsOf([]string{id}))
+			_, err := h.l.AppendTransactions(ctx, h.at, nil, storetest.RecordsOf([]string{id}))
 			require.ErrorIs(t, err, ErrPositionMoved, "a writer that assumes")
 			h.at = at
 		}
@@ -134,7 +134,7 @@ func TestHistoryTwinInDoubtIsWaitedFor(t *testing.T) {
 			tx := h.Begin("UPDATE indexer.transactions_position SET revision = revision + 1")
 			done := make(chan error, 1)
 			go func() {
-				_, err := h.l.AppendTransactions(t.Context(), h.at, storetest.RecordsOf([]string{"b"}))
+				_, err := h.l.AppendTransactions(t.Context(), h.at, nil, storetest.RecordsOf([]string{"b"}))
 				done <- err
 			}()
 			h.WaitForLock("%transactions_position%")
@@ -152,6 +152,44 @@ func TestHistoryTwinInDoubtIsWaitedFor(t *testing.T) {
 	}
 }
 
+// Records are written while those before them are, and stored behind them or not at all.
+func TestHistoryRecordsBehindOthers(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a")
+	ctx := t.Context()
+	first, second := storetest.RecordsOf([]string{"b", "c"}), storetest.RecordsOf([]string{"d"})
+	expected := h.at.After(first)
+
+	failed := errors.New("the others failed")
+	_, err := h.l.AppendTransactions(ctx, expected, behindAnother(func() error { return failed }), second)
+	require.ErrorIs(t, err, failed)
+	_, err = h.l.AppendTransactions(ctx, expected, behindAnother(func() error { return nil }), second)
+	require.ErrorIs(t, err, ErrPositionMoved, "the others are not there")
+	require.Equal(t, []string{"1:a"}, h.stored())
+
+	written, stored := make(chan struct{}), make(chan struct{})
+	var end ledger.TransactionsPosition
+	var group sync.WaitGroup
+	group.Go(func() {
+		end, err = h.l.AppendTransactions(ctx, expected, behindAnother(func() error {
+			close(written)
+			<-stored
+			return nil
+		}), second)
+	})
+	<-written
+	require.Equal(t, []string{"1:a"}, h.stored(), "nobody sees what is not committed")
+	h.moved(h.l.AppendTransactions(ctx, h.at, nil, first))
+	require.Equal(t, expected, h.at)
+	close(stored)
+	group.Wait()
+	require.NoError(t, err)
+	require.Equal(t, expected.After(second), end)
+	require.Equal(t, []string{"1:a", "2:b", "3:c", "4:d"}, h.stored())
+	require.Equal(t, "d", h.checkpoint())
+}
+
 // Rule: a leader of the past can commit nothing.
 func TestHistoryLeaderOfThePast(t *testing.T) {
 	t.Parallel()
@@ -161,7 +199,7 @@ func TestHistoryLeaderOfThePast(t *testing.T) {
 	known := storetest.Tap("b")
 	known.DomainID = storetest.Ptr("sync::new")
 	for _, records := range [][]ledger.Transaction{storetest.RecordsOf([]string{"b"}), {known}} {
-		_, err := h.l.AppendTransactions(t.Context(), h.at, records)
+		_, err := h.l.AppendTransactions(t.Context(), h.at, nil, records)
 		require.ErrorIs(t, err, ErrNotLeader)
 	}
 	_, err := h.l.ClearTransactions(t.Context(), h.at)
@@ -185,10 +223,10 @@ func TestHistoryHooks(t *testing.T) {
 	l := d.leadTransactions(s)
 	page, err := ledger.DecodeTransactions([]byte(storetest.TransactionsPage))
 	require.NoError(t, err)
-	_, err = l.AppendTransactions(t.Context(), ledger.TransactionsPosition{Revision: 7}, page)
+	_, err = l.AppendTransactions(t.Context(), ledger.TransactionsPosition{Revision: 7}, nil, page)
 	require.ErrorIs(t, err, ErrPositionMoved)
 	require.Empty(t, rows)
-	_, err = l.AppendTransactions(t.Context(), ledger.TransactionsPosition{}, page)
+	_, err = l.AppendTransactions(t.Context(), ledger.TransactionsPosition{}, nil, page)
 	require.NoError(t, err)
 	for _, table := range historyTables[:8] {
 		require.Equal(t, d.Row("SELECT count(*) FROM indexer."+table), fmt.Sprint(rows[table]), table)
@@ -218,7 +256,7 @@ func TestHistoryBesideTheUpdates(t *testing.T) {
 			r := storetest.Tap(fmt.Sprint("r", i))
 			r.DomainID = storetest.Ptr(fmt.Sprint("sync::", i))
 			var err error
-			h.at, err = h.l.AppendTransactions(t.Context(), h.at, []ledger.Transaction{r})
+			h.at, err = h.l.AppendTransactions(t.Context(), h.at, nil, []ledger.Transaction{r})
 			errs[1] = errors.Join(errs[1], err)
 		}
 	})

@@ -306,8 +306,8 @@ func TestHistoryIsRebuiltFromItsRows(t *testing.T) {
 	h := newHistory(t)
 	page, err := ledger.DecodeTransactions([]byte(storetest.TransactionsPage))
 	require.NoError(t, err)
-	h.moved(h.l.AppendTransactions(t.Context(), h.at, page[:4]))
-	h.moved(h.l.AppendTransactions(t.Context(), h.at, page[4:]))
+	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, page[:4]))
+	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, page[4:]))
 	require.Empty(t, h.rebuild(storetest.TransactionsPage))
 
 	unneeded := []string{"transactions.fingerprint", "transactions.rules", "transactions.ledger_offset"} // are not served
@@ -354,7 +354,7 @@ func TestHistoryNumbersAreExact(t *testing.T) {
 		r.Tap.Amount = number
 		records = append(records, r)
 	}
-	h.moved(h.l.AppendTransactions(t.Context(), h.at, records))
+	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, records))
 	for i, c := range cases {
 		want := c.shown
 		if want == "" {

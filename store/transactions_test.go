@@ -39,7 +39,7 @@ func newHistory(t testing.TB) *testHistory {
 // append writes a page. The position that it returns must be the one that is stored.
 func (h *testHistory) append(texts ...string) {
 	h.T.Helper()
-	at, err := h.l.AppendTransactions(h.T.Context(), h.at, storetest.RecordsOf(texts))
+	at, err := h.l.AppendTransactions(h.T.Context(), h.at, nil, storetest.RecordsOf(texts))
 	h.moved(at, err)
 }
 
@@ -96,7 +96,7 @@ func TestHistoryBegins(t *testing.T) {
 	at, _, err := h.l.TransactionsPosition(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, ledger.TransactionsPosition{}, at)
-	at, err = h.l.AppendTransactions(t.Context(), at, nil)
+	at, err = h.l.AppendTransactions(t.Context(), at, nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, ledger.TransactionsPosition{}, at, "no records are nothing to write")
 	require.Equal(t, "0", h.Row("SELECT count(*) FROM ledger.stream_checkpoints"))
@@ -199,7 +199,7 @@ func TestHistoryStatus(t *testing.T) {
 	later := storetest.Tap("later")
 	later.Date = storetest.Time("2025-02-02T03:04:05Z")
 	unknown := ledger.Transaction{EventID: "new", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{}`)}
-	h.moved(h.l.AppendTransactions(t.Context(), h.at, []ledger.Transaction{later, unknown}))
+	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, []ledger.Transaction{later, unknown}))
 	got = *status().History
 	require.Equal(t, TransactionsStatus{
 		NetworkID: "dso::1", Records: 5, Cursor: "new", NewestRecord: got.NewestRecord, UpdatedAt: got.UpdatedAt, Unknown: 1,
@@ -296,7 +296,7 @@ func TestHistoryIsReadAsAWhole(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 	require.Equal(t, []string{"1:a"}, h.stored())
-	_, err = h.l.AppendTransactions(t.Context(), h.at, storetest.RecordsOf([]string{"b"}))
+	_, err = h.l.AppendTransactions(t.Context(), h.at, nil, storetest.RecordsOf([]string{"b"}))
 	require.NoError(t, err)
 	require.Equal(t, []string{"1:a"}, h.stored())
 	require.Equal(t, "a", h.checkpoint())

@@ -260,9 +260,9 @@ type transactionsSink struct {
 }
 
 func (s transactionsSink) AppendTransactions(
-	ctx context.Context, at ledger.TransactionsPosition, records []ledger.Transaction,
+	ctx context.Context, at ledger.TransactionsPosition, turn store.CommitOrder, records []ledger.Transaction,
 ) (ledger.TransactionsPosition, error) {
-	position, err := s.TransactionsWriter.AppendTransactions(ctx, at, records)
+	position, err := s.TransactionsWriter.AppendTransactions(ctx, at, turn, records)
 	if err != nil {
 		return position, err
 	}

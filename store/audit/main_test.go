@@ -141,7 +141,7 @@ func newHistory(t testing.TB) *testHistory {
 // append writes a page. The position that it returns must be the one that is stored.
 func (h *testHistory) append(texts ...string) {
 	h.T.Helper()
-	at, err := h.l.AppendTransactions(h.T.Context(), h.at, storetest.RecordsOf(texts))
+	at, err := h.l.AppendTransactions(h.T.Context(), h.at, nil, storetest.RecordsOf(texts))
 	h.moved(at, err)
 }
 

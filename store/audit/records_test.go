@@ -21,7 +21,7 @@ func storedPage(t *testing.T) (*testHistory, []ledger.Transaction) {
 	h := newHistory(t)
 	page, err := ledger.DecodeTransactions([]byte(storetest.TransactionsPage))
 	require.NoError(t, err)
-	at, err := h.l.AppendTransactions(t.Context(), h.at, page)
+	at, err := h.l.AppendTransactions(t.Context(), h.at, nil, page)
 	require.NoError(t, err)
 	h.at = at
 	return h, page

@@ -237,7 +237,7 @@ func TestWhatWasRedactedDoesNotComeBack(t *testing.T) {
 		require.NoError(t, err)
 	}
 	h := d.leadTransactions(d.store())
-	_, err = h.AppendTransactions(ctx, ledger.TransactionsPosition{}, w.records)
+	_, err = h.AppendTransactions(ctx, ledger.TransactionsPosition{}, nil, w.records)
 	require.NoError(t, err)
 	d.Exec("ANALYZE")
 	before, _ := d.holds()
@@ -297,7 +297,7 @@ func TestWhatWasRedactedDoesNotComeBack(t *testing.T) {
 	require.NoError(t, r.RestartTransactions(ctx))
 	position, _, err := d.store().TransactionsPosition(ctx)
 	require.NoError(t, err)
-	position, err = r.History().AppendTransactions(ctx, position, w.records)
+	position, err = r.History().AppendTransactions(ctx, position, nil, w.records)
 	require.NoError(t, err)
 	_, err = r.History().CompleteTransactions(ctx, position)
 	require.NoError(t, err)

@@ -132,7 +132,7 @@ func TestPairsOfSchemas(t *testing.T) {
 	require.NoError(t, first.updates.Append(ctx, storetest.Scope, firstPages))
 	untouched := first.contents(d)
 	require.NoError(t, second.updates.Append(ctx, storetest.Scope, secondPages))
-	_, err = second.transactions.AppendTransactions(ctx, ledger.TransactionsPosition{}, storetest.EveryTransaction(t))
+	_, err = second.transactions.AppendTransactions(ctx, ledger.TransactionsPosition{}, nil, storetest.EveryTransaction(t))
 	require.NoError(t, err)
 	require.Equal(t, untouched, first.contents(d))
 

@@ -72,7 +72,7 @@ func (h *servedTransactions) follow(from, to int) {
 
 func (h *servedTransactions) append(records []ledger.Transaction) {
 	h.t.Helper()
-	at, err := h.leader.AppendTransactions(h.t.Context(), h.at, records)
+	at, err := h.leader.AppendTransactions(h.t.Context(), h.at, nil, records)
 	require.NoError(h.t, err)
 	h.at = at
 }
@@ -155,7 +155,7 @@ func TestTheHistoryIsVerifiedAndReadAgain(t *testing.T) {
 		require.Zero(t, is.Left, damage.sql)
 		require.Equal(t, want, h.ids(), damage.sql)
 		if damage.relation != "balance_rounds" { // which alone is written again
-			_, err = h.leader.AppendTransactions(t.Context(), h.at, h.all()[:1])
+			_, err = h.leader.AppendTransactions(t.Context(), h.at, nil, h.all()[:1])
 			require.ErrorIs(t, err, store.ErrPositionMoved, "who writes sees that it was read again")
 		}
 	}

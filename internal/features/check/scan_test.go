@@ -332,7 +332,7 @@ func storeHistory(t *testing.T, url, network string) {
 	require.NoError(t, err)
 	records, err := ledger.DecodeTransactions([]byte(`{"transactions": [` + tap(time.Now()) + `]}`))
 	require.NoError(t, err)
-	_, err = leader.AppendTransactions(t.Context(), at, records)
+	_, err = leader.AppendTransactions(t.Context(), at, nil, records)
 	require.NoError(t, err)
 }
 

@@ -117,7 +117,7 @@ func (w *world) addRecords(t *testing.T) {
 		{"transaction_type": "devnet_tap", "event_id": "#1220aaaabbbbccccddddeeeeffff0000:2", "date": "2026-07-02T10:00:00Z", "domain_id": "d",
 		 "tap": {"amulet_owner": "a", "amulet_amount": "1.0000000000"}}]}`))
 	require.NoError(t, err)
-	_, err = leader.AppendTransactions(t.Context(), at, records)
+	_, err = leader.AppendTransactions(t.Context(), at, nil, records)
 	require.NoError(t, err)
 }
 

@@ -21,7 +21,7 @@ type SnapshotWriter interface {
 
 // RecordsWriter writes the transaction history.
 type RecordsWriter interface {
-	AppendTransactions(ctx context.Context, at ledger.TransactionsPosition,
+	AppendTransactions(ctx context.Context, at ledger.TransactionsPosition, order leadership.CommitOrder,
 		records []ledger.Transaction) (ledger.TransactionsPosition, error)
 }
 
@@ -34,7 +34,7 @@ func (d *DB) WriteEverything(up SnapshotWriter, history RecordsWriter) {
 	_, err = up.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true, Entries: EveryEntry()})
 	require.NoError(d.T, err)
 	require.NoError(d.T, up.Append(ctx, Scope, EveryKind(100)))
-	_, err = history.AppendTransactions(ctx, ledger.TransactionsPosition{}, EveryTransaction(d.T))
+	_, err = history.AppendTransactions(ctx, ledger.TransactionsPosition{}, nil, EveryTransaction(d.T))
 	require.NoError(d.T, err)
 	d.Exec(`UPDATE indexer.transactions SET exact = '{"mint.amount": "007"}' WHERE seq = 1`)
 }

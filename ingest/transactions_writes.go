@@ -1,0 +1,71 @@
+package ingest
+
+import (
+	"context"
+
+	"ledgerindexer/ledger"
+)
+
+// transactionsBatch is the default of how many records are written together.
+const transactionsBatch = 5_000
+
+// full reports whether nothing is to be added to a batch.
+func (h *Transactions) full(batch *transactionsRead) bool {
+	return len(batch.records) >= h.batch || batch.end || batch.err != nil
+}
+
+// add adds what comes behind a batch that is not full.
+func (r *transactionsRead) add(next transactionsRead) {
+	r.records, r.end, r.err = append(r.records, next.records...), next.end, next.err
+}
+
+// transactionsWrites are the batches of records that are being written: at the same time, and stored in their order.
+type transactionsWrites struct {
+	sink     TransactionsSink
+	order    *orderedCommits
+	underWay []*transactionsWrite // in order
+}
+
+// transactionsWrite is one of the batches.
+type transactionsWrite struct {
+	*orderedCommit
+	records []ledger.Transaction
+	stored  ledger.TransactionsPosition // after them, when the write is done
+}
+
+// none reports whether nothing is being written.
+func (w *transactionsWrites) none() bool { return len(w.underWay) == 0 }
+
+// takes reports whether a batch can be written now.
+func (w *transactionsWrites) takes(full bool) bool { return w.order.takes(full) }
+
+// begin begins to write a batch behind the others, the first of which is written at a position. It is written to its
+// end even if ctx ends.
+func (w *transactionsWrites) begin(ctx context.Context, at ledger.TransactionsPosition, records []ledger.Transaction) {
+	for _, before := range w.underWay {
+		at = at.After(before.records)
+	}
+	write := &transactionsWrite{orderedCommit: w.order.add(), records: records}
+	w.underWay = append(w.underWay, write)
+	go write.run(func(order CommitOrder) (err error) {
+		write.stored, err = w.sink.AppendTransactions(context.WithoutCancel(ctx), at, order, records)
+		return err
+	})
+}
+
+// ended removes the first write and returns it, once it has ended; else it returns nil.
+func (w *transactionsWrites) ended() *transactionsWrite {
+	if w.none() || !isClosed(w.underWay[0].done) {
+		return nil
+	}
+	first := w.underWay[0]
+	w.underWay = w.underWay[1:]
+	return first
+}
+
+// wait waits until every write has ended.
+func (w *transactionsWrites) wait() {
+	for _, write := range w.underWay {
+		<-write.done
+	}
+}
