@@ -123,39 +123,6 @@ func backfillToCommit(t *testing.T, database string, l sandbox.History, options 
 	return err
 }
 
-// Stopped after each page, the backfill continues from its token and stores each entry once.
-func TestBackfillGoesOnFromItsToken(t *testing.T) {
-	t.Parallel()
-	brief.Long(t, "stops a backfill again and again until it gets through")
-	for name, c := range map[string]struct {
-		options sandbox.ServerOptions
-		updates int
-	}{
-		"list": {sandbox.ServerOptions{Version: "3.5", StrictInterface: true, ListLimit: 40}, 150},
-		"page": {sandbox.ServerOptions{Version: "3.5"}, 2000}, // pages hold 2,000 entries
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			brief.Sample(t)
-			l := sandbox.NewLedger(sandbox.Options{Seed: 4, ActiveShare: 0.9})
-			l.Grow(c.updates)
-			at := l.End()
-			database := throwaway.Migrated(t, migrate)
-			stops := 0
-			for ; ; stops++ {
-				err := backfillToCommit(t, database, l, c.options, at)
-				if err == nil {
-					break
-				}
-				require.ErrorIs(t, err, context.Canceled)
-			}
-			require.Positive(t, stops)
-			truth := sandbox.Scope{Shape: sandbox.ACSDelta}
-			require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(truth, at, at), relations(t, database)))
-		})
-	}
-}
-
 // What the server or the database refuses comes out with what to do.
 func TestBackfillRefusals(t *testing.T) {
 	t.Parallel()
@@ -247,35 +214,12 @@ func TestBackfillRefusals(t *testing.T) {
 	})
 	t.Run("3.4 has no tokens and too many contracts for one answer", func(t *testing.T) {
 		t.Parallel()
-		ledgerURL := serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 20})
-		requireProblem(t, run(t, throwaway.Migrated(t, migrate), ledgerURL, at, nil), "http-list-max-elements-limit", "--templates")
+		database, ledgerURL := throwaway.Migrated(t, migrate), serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 20})
+		requireProblem(t, run(t, database, ledgerURL, at, func(b *Backfill) { b.Blobs = true }), "http-list-max-elements-limit", "--templates")
+		// It left nothing: an indexer does not wait for it, and begins as if it had never been.
+		require.NoError(t, RunIndexer(t.Context(), indexerFor(database, ledgerURL, defaultScope()), testLogger(t)))
+		require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.4"}, l.End()), relations(t, database)))
 	})
-}
-
-// A server that fails now and then does not disturb a backfill.
-func TestBackfillSurvivesFaults(t *testing.T) {
-	t.Parallel()
-	brief.Long(t, "waits between tries, as the commands do")
-	l := sandbox.NewLedger(sandbox.Options{Seed: 8, ActiveShare: 0.8})
-	l.Grow(1000)
-	var n atomic.Int64
-	ledgerURL := serve(t, l, sandbox.ServerOptions{StrictInterface: true, ListLimit: 100, Fault: func(r *http.Request) *sandbox.Fault {
-		if !strings.Contains(r.URL.Path, "active-contracts") {
-			return nil
-		}
-		switch n.Add(1) % 4 {
-		case 1:
-			return &sandbox.Fault{Status: http.StatusServiceUnavailable, Body: "busy"}
-		case 3:
-			return &sandbox.Fault{Cut: 1000}
-		}
-		return nil
-	}})
-	database := throwaway.Migrated(t, migrate)
-	_, err := RunBackfill(t.Context(), backfillFor(database, ledgerURL, defaultScope(), l.End()), testLogger(t), nil)
-	require.NoError(t, err)
-	truth := sandbox.Scope{Shape: sandbox.ACSDelta}
-	require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(truth, l.End(), l.End()), relations(t, database)))
 }
 
 // While a snapshot is unfinished the daemon waits, alive and not ready, and continues when it is finished.
@@ -304,21 +248,4 @@ func TestIndexerWaitsForTheSnapshot(t *testing.T) {
 	require.NoError(t, <-indexed)
 	truth := sandbox.Scope{Shape: sandbox.ACSDelta}
 	require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(truth, at, l.End()), relations(t, database)))
-}
-
-// A backfill that is refused before it has brought anything leaves the database as it was: an indexer does not wait
-// for it, and begins as if it had never been.
-func TestRefusedBackfillLeavesNothing(t *testing.T) {
-	t.Parallel()
-	l := sandbox.NewLedger(sandbox.Options{Seed: 10})
-	l.Grow(300)
-	ledgerURL := serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 20})
-	database := throwaway.Migrated(t, migrate)
-	scope := defaultScope()
-	scope.Blobs = true
-	_, err := RunBackfill(t.Context(), backfillFor(database, ledgerURL, scope, l.End()), testLogger(t), nil)
-	requireProblem(t, err, "http-list-max-elements-limit")
-	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, ledgerURL, defaultScope()), testLogger(t)))
-	want := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.4"}, l.End())
-	require.Empty(t, sandbox.Diff(want, relations(t, database)))
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -289,26 +288,6 @@ func TestAPartyComesAndGoesBesideTheDaemon(t *testing.T) {
 		mu.Unlock()
 	}
 	require.Greater(t, len(w.ledger.Truth(w.truth, w.ledger.End())["active_contracts"]), 1000)
-	requireVerified(t, w.database, w.ledgerURL)
-}
-
-// Killed with SIGKILL at any point and started again, a change of the scope comes to its end.
-func TestAChangeOfTheScopeIsKilledAtAnyPoint(t *testing.T) {
-	t.Parallel()
-	brief.Long(t, "kills a program again and again until it gets through")
-	w := newScopeWorld(t, 96, 600)
-	parties := w.ledger.Parties()
-	w.scope.Shape, w.scope.Parties = "acs-delta", parties[:1]
-	w.index(t, true)
-	before := inForce{simulatedScope(w.scope), w.ledger.End()}
-	w.ledger.Grow(60)
-	w.scope.Parties = parties[:4]
-	w.truth = simulatedScope(w.scope)
-	env := []string{"INDEXER_DATABASE_URL=" + w.database, "INDEXER_LEDGER_URL=" + w.ledgerURL, "INDEXER_LISTEN=", deltas,
-		"INDEXER_TOPOLOGY=false", "INDEXER_PARTIES=" + strings.Join(w.scope.Parties, ",")}
-	kills := killUntilDone(t, rand.New(rand.NewPCG(5, 6)), env, build(t, "indexer"), "run", "--until-current", "--change-scope")
-	require.Positive(t, kills)
-	w.requireScopes(t, before)
 	requireVerified(t, w.database, w.ledgerURL)
 }
 

@@ -114,70 +114,58 @@ func filesIn(t *testing.T, to string) (files map[string]string) {
 	return files
 }
 
-// Killed again and again, export and prune leave what they leave that nobody disturbed, in a folder and in an object
-// store that fails now and then and lists late.
+// Killed again and again, export and prune leave what they leave that nobody disturbed, in an object store that
+// fails now and then and lists late.
 func TestFilesOutliveKills(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	brief.Long(t, "kills programs again and again until they get through")
 	program := build(t, "indexer")
 	place := unsteady{random: rand.New(rand.NewPCG(84, 1)), lists: map[string][]byte{}}
-	there := objectStore(t, "outlives", func(store http.Handler) http.Handler { place.store = store; return &place })
-	for name, to := range map[string]string{"a folder": t.TempDir(), "an object store": there} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			late := func(now bool) {
-				if to == there {
-					place.late.Store(now)
-				}
-			}
-			random := rand.New(rand.NewPCG(84, 0))
-			database, l, server := typedWorld.indexed(t)
-			s := &sealed{Ledger: l, t: t, database: database, cfg: indexerFor(database, server, effects())}
-			s.sealUntil(allSealed)
-			env := []string{"INDEXER_DATABASE_URL=" + database}
-			whole := t.TempDir()
-			ran := func(args ...string) { // by the same program, whose name is in the files
-				t.Helper()
-				cmd := exec.CommandContext(t.Context(), program, args...)
-				cmd.Env = append(os.Environ(), env...)
-				out, err := cmd.CombinedOutput()
-				require.NoError(t, err, string(out))
-			}
-			kills := 0
-			same := func() {
-				t.Helper()
-				kills += killUntilDone(t, random, env, program, "export", "--updates=80", "--to", to)
-				late(false)
-				ran("export", "--updates=80", "--check", "--to", to)
-				ran("export", "--updates=80", "--to", whole)
-				require.Equal(t, filesIn(t, whole), filesIn(t, to))
-			}
-			late(true)
-			killAgain(t, random, 3, env, program, "export", "--follow", "--updates=80", "--to", to)
-			same()
-
-			if to == there { // what is exported changes, and is late to be seen
-				late(true)
-				repairLifetimes(t, Export{Database: config.Database{DatabaseURL: database}})
-				_, err := CreateViews(t.Context(), viewsOf(database, "Agreement"), testLogger(t))
-				require.NoError(t, err)
-				killAgain(t, random, 3, env, program, "export", "--follow", "--updates=80", "--to", to)
-				_, err = CreateViews(t.Context(), viewsOf(database, "Offer"), testLogger(t))
-				require.NoError(t, err)
-				same()
-			} else {
-				other, _, _ := typedWorld.indexed(t)
-				middle := ledger.Offset(watermarkOf(t, database) / 2)
-				plan, _, err := RunPruneExported(t.Context(), config.Database{DatabaseURL: database}, &store.PruneBefore{Offset: &middle}, to, false, testLogger(t))
-				require.NoError(t, err)
-				_, err = RunPrune(t.Context(), config.Database{DatabaseURL: other}, store.PruneBefore{Offset: new(plan.Floor + 1)}, true, testLogger(t))
-				require.NoError(t, err)
-				kills += killUntilDone(t, random, env, program, "prune", "--exported", to, "--before", fmt.Sprint(middle), "--apply")
-				require.Empty(t, sandbox.Diff(relations(t, other), relations(t, database)))
-				same()
-			}
-			require.Positive(t, kills, "beside those of exports that follow")
-		})
+	to := objectStore(t, "outlives", func(store http.Handler) http.Handler { place.store = store; return &place })
+	random := rand.New(rand.NewPCG(84, 0))
+	database, l, server := typedWorld.indexed(t)
+	s := &sealed{Ledger: l, t: t, database: database, cfg: indexerFor(database, server, effects())}
+	s.sealUntil(allSealed)
+	env := []string{"INDEXER_DATABASE_URL=" + database}
+	whole := t.TempDir()
+	ran := func(args ...string) { // by the same program, whose name is in the files
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Env = append(os.Environ(), env...)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
 	}
+	kills := 0
+	same := func() {
+		t.Helper()
+		kills += killUntilDone(t, random, env, program, "export", "--updates=80", "--to", to)
+		place.late.Store(false)
+		ran("export", "--updates=80", "--check", "--to", to)
+		ran("export", "--updates=80", "--to", whole)
+		require.Equal(t, filesIn(t, whole), filesIn(t, to))
+	}
+	place.late.Store(true)
+	killAgain(t, random, 3, env, program, "export", "--follow", "--updates=80", "--to", to)
+	same()
+
+	place.late.Store(true) // what is exported changes, and is late to be seen
+	repairLifetimes(t, Export{Database: config.Database{DatabaseURL: database}})
+	_, err := CreateViews(t.Context(), viewsOf(database, "Agreement"), testLogger(t))
+	require.NoError(t, err)
+	killAgain(t, random, 3, env, program, "export", "--follow", "--updates=80", "--to", to)
+	_, err = CreateViews(t.Context(), viewsOf(database, "Offer"), testLogger(t))
+	require.NoError(t, err)
+	same()
+
+	other, _, _ := typedWorld.indexed(t)
+	middle := ledger.Offset(watermarkOf(t, database) / 2)
+	plan, _, err := RunPruneExported(t.Context(), config.Database{DatabaseURL: database}, &store.PruneBefore{Offset: &middle}, to, false, testLogger(t))
+	require.NoError(t, err)
+	_, err = RunPrune(t.Context(), config.Database{DatabaseURL: other}, store.PruneBefore{Offset: new(plan.Floor + 1)}, true, testLogger(t))
+	require.NoError(t, err)
+	kills += killUntilDone(t, random, env, program, "prune", "--exported", to, "--before", fmt.Sprint(middle), "--apply")
+	require.Empty(t, sandbox.Diff(relations(t, other), relations(t, database)))
+	same()
+	require.Positive(t, kills, "beside those of exports that follow")
 }

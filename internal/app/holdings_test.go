@@ -82,29 +82,6 @@ func TestWhatReceiversGetIsWhatTheyHold(t *testing.T) {
 	}
 }
 
-// Reported balances are what the balance changes of the model come to, at every round that was seen.
-func TestReportedBalancesOfAnIndexedHistory(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	brief.Long(t, "indexes a ledger of many transfers")
-	l := sandbox.NewLedger(sandbox.Options{Seed: 42})
-	l.Grow(700)
-	scan := sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true})
-	database := throwaway.Migrated(t, migrate)
-	cfg := indexerFor(database, "", defaultScope())
-	cfg.ScanURL = []string{serveScan(t, scan)}
-	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
-	rounds := collect[int64](t, database, "SELECT DISTINCT round FROM ledger.transactions WHERE round IS NOT NULL ORDER BY round")
-	require.Greater(t, len(rounds), 10)
-	for _, round := range rounds {
-		got := map[string]string{}
-		for _, pair := range collect[[]string](t, database, "SELECT ARRAY[party, coalesce(balance::numeric(100, 10)::text, '')] FROM ledger.reported_balances_at($1)", round) {
-			got[pair[0]] = pair[1]
-		}
-		require.Equal(t, scan.ReportedBalances(round), got, "round %d", round)
-	}
-}
-
 // collect reads the only column of a query.
 func collect[T any](t *testing.T, databaseURL, query string, args ...any) []T {
 	t.Helper()

@@ -2,12 +2,9 @@ package app
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -137,36 +134,4 @@ func TestARepairInPartKeepsWhatIsActive(t *testing.T) {
 	require.GreaterOrEqual(t, found, 4)
 	require.Zero(t, result.Remaining(true))
 	require.Empty(t, sandbox.Diff(whole, networkRelations(t, database)))
-}
-
-// Stopped after each page, the backfill continues from its token and stores each entry once, whatever the service does.
-func TestABackfillOfANetworkGoesOnFromItsToken(t *testing.T) {
-	t.Parallel()
-	brief.Long(t, "waits after failures")
-	var pages atomic.Int64
-	faults := roughly(83, 60)
-	_, scan := scanOf(82, 500, sandbox.ScanOptions{SnapshotEvery: 5 * time.Second, PageLimit: 7, Fault: func(r *http.Request) *sandbox.Fault {
-		if strings.HasPrefix(r.URL.Path, "/v1/state/acs") {
-			pages.Add(1)
-		}
-		return faults(r)
-	}})
-	database, url := networkDatabase(t), serveScan(t, scan)
-	var progress ledger.SnapshotProgress
-	stops := 0
-	for ; ; stops++ {
-		ctx, stop := context.WithCancel(t.Context())
-		var err error
-		progress, err = RunNetworkBackfill(ctx, networkBackfillFor(database, url, -1), testLogger(t), func(int64) { stop() })
-		stop()
-		if err == nil {
-			break
-		}
-		require.ErrorIs(t, err, context.Canceled)
-	}
-	require.Positive(t, stops)
-	migration, taken := progress.At.NetworkPosition()
-	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
-	require.Empty(t, sandbox.Diff(scan.NetworkTruthFromSnapshot(migration, taken), networkRelations(t, database)))
-	t.Logf("%d stops, %d pages", stops, pages.Load())
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,7 +57,7 @@ func TestANetworkIsSeededFromBulkFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			brief.Sample(t)
-			_, scan := scanOf(95, 500, inBulk)
+			l, scan := scanOf(95, 500, inBulk)
 			url, database, folder := serveScan(t, scan), networkDatabase(t), t.TempDir()
 			at := int64(-1)
 			if part > 0 {
@@ -73,10 +72,16 @@ func TestANetworkIsSeededFromBulkFiles(t *testing.T) {
 			require.ErrorContains(t, err, "the digest of file "+damaged)
 			begun := count(t, database, "network_indexer.created")
 			require.Positive(t, begun)
+			snapshots := texts(t, database, "SELECT snapshot_offset::text FROM network_indexer.snapshots")
 			mend()
-			cfg.ScanURL = nil
+			if at < 0 {
+				l.Grow(300) // newer ones are not downloaded
+			} else {
+				cfg.ScanURL = nil
+			}
 			progress, err := RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
 			require.NoError(t, err)
+			require.Equal(t, []string{fmt.Sprint(int64(progress.At))}, snapshots)
 			require.Greater(t, progress.Entries, int64(begun))
 
 			paged := networkDatabase(t)
@@ -107,62 +112,6 @@ func damagedUpdates(t *testing.T, folder string) (damaged string, mend func()) {
 	return damaged, func() { require.NoError(t, os.Rename(away, damaged)) }
 }
 
-// A snapshot in bulk files that was begun is finished, whatever newer ones the service has by then: these are not
-// downloaded.
-func TestASnapshotInBulkFilesIsFinishedLater(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	l, scan := scanOf(95, 500, inBulk)
-	cfg := networkBackfillFor(networkDatabase(t), serveScan(t, scan), -1)
-	cfg.Files.Files, cfg.ActiveOnly = t.TempDir(), true
-	_, err := RunNetworkFiles(t.Context(), filesFor(networkDatabase(t), cfg.Files.Files, cfg.ScanURL[0]), testLogger(t))
-	require.NoError(t, err)
-	damaged, mend := damagedUpdates(t, cfg.Files.Files)
-	_, err = RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
-	require.ErrorContains(t, err, "the digest of file "+damaged)
-	require.Positive(t, count(t, cfg.DatabaseURL, "network_indexer.created"))
-	begun := texts(t, cfg.DatabaseURL, "SELECT snapshot_offset::text FROM network_indexer.snapshots")
-	mend()
-	l.Grow(300)
-	finished, err := RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
-	require.NoError(t, err)
-	require.Equal(t, begun, []string{fmt.Sprint(int64(finished.At))})
-	snapshots, err := filepath.Glob(filepath.Join(cfg.Files.Files, "*", "ACS_0.zstd"))
-	require.NoError(t, err)
-	require.Len(t, snapshots, 1)
-
-	other := networkBackfillFor(networkDatabase(t), serveScan(t, scan), -1)
-	other.Files, other.ActiveOnly = cfg.Files, true
-	newer, err := RunNetworkBackfill(t.Context(), other, testLogger(t), nil)
-	require.NoError(t, err)
-	require.Greater(t, newer.At, finished.At, "there is a newer one")
-}
-
-// The files of a quiet network, whose service writes no folder where there is no update, are read as those of any
-// other.
-func TestBulkFilesOfAQuietNetwork(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	_, scan := scanOf(99, 200, sandbox.ScanOptions{BulkEvery: 2 * time.Second, SnapshotEvery: 2 * time.Second})
-	url, database, folder := serveScan(t, scan), networkDatabase(t), t.TempDir()
-	_, err := RunNetworkFiles(t.Context(), filesFor(database, folder, url), testLogger(t))
-	require.NoError(t, err)
-	list, err := os.ReadFile(filepath.Join(folder, "objects.json"))
-	require.NoError(t, err)
-	require.Contains(t, string(list), `"without_updates":["20`)
-	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
-	require.Empty(t, sandbox.Diff(scan.NetworkTruth(), networkRelations(t, database)))
-
-	other := networkDatabase(t)
-	cfg := networkBackfillFor(other, url, networkOffsetAt(t, scan, 0.7))
-	cfg.Files.Files, cfg.ActiveOnly = folder, true
-	seeded, err := RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
-	require.NoError(t, err)
-	require.NoError(t, RunIndexer(t.Context(), networkFor(other, url), testLogger(t)))
-	migration, taken := seeded.At.NetworkPosition()
-	require.Empty(t, sandbox.Diff(scan.NetworkTruthFromSnapshot(migration, taken), networkRelations(t, other)))
-}
-
 // Of a snapshot in bulk files nothing is stored if one of its files is damaged, and nothing is shown if one of updates
 // is. When that is mended, the same command finishes it.
 func TestSnapshotsInBulkFilesThatAreDamaged(t *testing.T) {
@@ -175,6 +124,8 @@ func TestSnapshotsInBulkFilesThatAreDamaged(t *testing.T) {
 	cfg.ActiveOnly = true
 	_, err := RunNetworkFiles(t.Context(), filesFor(networkDatabase(t), folder, serveScan(t, scan)), testLogger(t))
 	require.NoError(t, err)
+	_, err = RunNetworkFiles(t.Context(), filesFor(networkDatabase(t), folder, serveScan(t, other)), testLogger(t))
+	require.ErrorContains(t, err, "has the bulk files of the network that")
 	_, err = RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
 	require.ErrorContains(t, err, "the bulk files have no snapshot")
 	download := filesFor(networkDatabase(t), folder, serveScan(t, scan))
@@ -209,70 +160,4 @@ func TestSnapshotsInBulkFilesThatAreDamaged(t *testing.T) {
 	elsewhere.ActiveOnly = true
 	_, err = RunNetworkBackfill(t.Context(), elsewhere, testLogger(t), nil)
 	require.ErrorContains(t, err, "holds the updates of another network than that of the bulk files")
-}
-
-// A bulk file that is damaged, ends early, or is of another network stops the reading with an error that names it.
-// Nothing of it is stored, and when it is mended nothing is lost.
-func TestBulkFilesThatAreRefused(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	brief.Long(t, "reads files again and again")
-	_, scan := scanOf(96, 250, inBulk)
-	_, other := scanOf(97, 150, inBulk)
-	database, folder := networkDatabase(t), t.TempDir()
-	require.NoError(t, os.Mkdir(filepath.Join(folder, "other"), 0o755))
-	all, err := RunNetworkFiles(t.Context(), filesFor(networkDatabase(t), folder, serveScan(t, scan)), testLogger(t))
-	require.NoError(t, err)
-	_, err = RunNetworkFiles(t.Context(), filesFor(networkDatabase(t), folder, serveScan(t, other)), testLogger(t))
-	require.ErrorContains(t, err, "has the bulk files of the network that")
-	names, err := filepath.Glob(filepath.Join(folder, "*", "updates_0.zstd"))
-	require.NoError(t, err)
-	require.Greater(t, len(names), 3)
-	name := names[2]
-	whole, err := os.ReadFile(name)
-	require.NoError(t, err)
-	stored := -1
-	for what, damaged := range map[string][]byte{"ends early": whole[:len(whole)-10], "has another byte": append([]byte{whole[0] ^ 1}, whole[1:]...), "is empty": {}} {
-		require.NoError(t, os.WriteFile(name, damaged, 0o600))
-		_, err = RunNetworkFiles(t.Context(), filesFor(database, folder), testLogger(t))
-		var problem *ledger.Problem
-		require.ErrorAs(t, err, &problem, what)
-		require.Contains(t, problem.What, "the digest of file "+name)
-		now := count(t, database, "network.updates")
-		require.True(t, stored < 0 || stored == now, "nothing more is stored")
-		stored = now
-	}
-	require.Positive(t, stored)
-	require.Less(t, stored, int(all.Updates))
-	require.NoError(t, os.WriteFile(name, whole, 0o600))
-	loaded, err := RunNetworkFiles(t.Context(), filesFor(database, folder), testLogger(t))
-	require.NoError(t, err)
-	require.Equal(t, all.Updates, int64(stored)+loaded.Updates)
-
-	elsewhere := t.TempDir()
-	_, err = RunNetworkFiles(t.Context(), filesFor(networkDatabase(t), elsewhere, serveScan(t, other)), testLogger(t))
-	require.NoError(t, err)
-	_, err = RunNetworkFiles(t.Context(), filesFor(database, elsewhere), testLogger(t))
-	require.ErrorContains(t, err, "holds the updates of another network than that of the bulk files")
-	require.Equal(t, int(all.Updates), count(t, database, "network.updates"))
-}
-
-// A download that fails is tried again, and one that brings other bytes than the digest says is not kept.
-func TestADownloadOfBulkFilesThatFails(t *testing.T) {
-	t.Parallel()
-	brief.Long(t, "waits after failures")
-	var downloads atomic.Int64
-	options := inBulk
-	options.RewriteObject = func(_ string, object []byte) []byte {
-		if downloads.Add(1) <= 2 {
-			return object[:len(object)/2]
-		}
-		return object
-	}
-	_, scan := scanOf(98, 150, options)
-	database := networkDatabase(t)
-	loaded, err := RunNetworkFiles(t.Context(), filesFor(database, t.TempDir(), serveScan(t, scan)), testLogger(t))
-	require.NoError(t, err)
-	require.Positive(t, loaded.Updates)
-	require.Equal(t, 1, count(t, database, fmt.Sprint("network.latest_offset() w WHERE w = ", int64(loaded.End))))
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -63,40 +62,6 @@ func TestSealsOfWhatWasPruned(t *testing.T) {
 	s.exec("UPDATE indexer.created SET payload = '{}' WHERE (ledger_offset, node_id) = (SELECT ledger_offset, node_id FROM indexer.created WHERE origin = 'snapshot' ORDER BY 1, 2 LIMIT 1)")
 	require.Len(t, s.damaged(), 1)
 	require.Contains(t, s.damaged()[0], "verifications, stream snapshot")
-}
-
-// Verifying finds what is altered of what pruning carried, as long as the participant shows it.
-func TestDamageOfWhatWasCarriedIsFound(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	w := newBegunWorld(t, 94, true, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
-	w.ledger.Grow(60)
-	w.index(t, true)
-	prune(t, w.database, offsetAfter(w.ledger, w.at+20)+1)
-	conn := open(t, w.database)
-	for _, damage := range []string{
-		"UPDATE indexer.created SET payload = '{}' WHERE (ledger_offset, node_id) = (SELECT ledger_offset, node_id FROM indexer.created WHERE origin = 'snapshot' ORDER BY 1, 2 LIMIT 1)",
-		"DELETE FROM indexer.created WHERE (ledger_offset, node_id) = (SELECT ledger_offset, node_id FROM indexer.created WHERE origin = 'snapshot' ORDER BY 1 DESC, 2 DESC LIMIT 1)",
-	} {
-		_, err := conn.Exec(t.Context(), damage)
-		require.NoError(t, err)
-		var found []string
-		_, err = RunVerify(t.Context(), VerifyConfig{
-			Database: config.Database{DatabaseURL: w.database}, Sources: config.Sources{LedgerURL: w.ledgerURL}, Verify: config.Verify{All: true},
-		}, testLogger(t), func(d audit.Difference) { found = append(found, d.String()) })
-		require.NoError(t, err)
-		require.NotEmpty(t, found, damage)
-	}
-	// What follows from a row that is lost is all that is left of its contract: no repair removes it.
-	for _, all := range []bool{true, false} {
-		before := texts(t, w.database, "SELECT a::text FROM indexer.active_contracts a ORDER BY 1")
-		result, err := RunVerify(t.Context(), VerifyConfig{
-			Database: config.Database{DatabaseURL: w.database}, Sources: config.Sources{LedgerURL: w.ledgerURL}, Verify: config.Verify{All: all, Repair: true},
-		}, testLogger(t), func(audit.Difference) {})
-		require.NoError(t, err)
-		require.Contains(t, strings.Join(result.Notes, "\n"), "was not repaired")
-		require.Equal(t, before, texts(t, w.database, "SELECT a::text FROM indexer.active_contracts a ORDER BY 1"))
-	}
 }
 
 // A daemon that is to retain so much prunes by itself, while it follows the ledger, and a verification beside it finds
@@ -202,26 +167,12 @@ func TestTheDaemonRetainsWhatIsNotExported(t *testing.T) {
 	require.NoError(t, daemon.finish())
 }
 
-// The updates of a network are pruned in their own pair of schemas, by the daemon too, which asks their own export.
-func TestANetworkIsPruned(t *testing.T) {
+// A daemon prunes the updates of a network in their own pair of schemas, and asks their own export.
+func TestTheDaemonPrunesANetwork(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	run, _, _ := indexedNetwork(t)
-	database := run.DatabaseURL
-	const active = "SELECT row_to_json(a)::text FROM (SELECT contract_id, synchronizer_id, payload, signatories, activated_offset FROM network.active_contracts) a ORDER BY 1"
-	before := texts(t, database, active)
-	require.NotEmpty(t, before)
-	middle := texts(t, database, "SELECT u.ledger_offset::text FROM network.updates u ORDER BY u.ledger_offset OFFSET (SELECT count(*) / 2 FROM network.updates) LIMIT 1")
-	at, err := strconv.ParseInt(middle[0], 10, 64)
-	require.NoError(t, err)
-	cfg := config.Database{DatabaseURL: database, Schemas: config.Schemas{TablesSchema: config.NetworkSchemas.Tables, ViewsSchema: config.NetworkSchemas.Views}}
-	plan, err := RunPrune(t.Context(), cfg, store.PruneBefore{Offset: new(ledger.Offset(at))}, true, testLogger(t))
-	require.NoError(t, err)
-	require.Positive(t, plan.Rows())
-	require.Equal(t, before, texts(t, database, active))
-	require.Equal(t, middle, texts(t, database, "SELECT min(ledger_offset)::text FROM network.updates"))
-	require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)), "it continues")
-
+	cfg := config.Database{DatabaseURL: run.DatabaseURL, Schemas: config.Schemas{TablesSchema: config.NetworkSchemas.Tables, ViewsSchema: config.NetworkSchemas.Views}}
 	files := t.TempDir()
 	wrote, err := exported(t, Export{Database: cfg, To: files})
 	require.NoError(t, err)
@@ -231,7 +182,7 @@ func TestANetworkIsPruned(t *testing.T) {
 	journal.wait(t, "pruned what is older than --retain")
 	require.NoError(t, daemon.finish())
 	floor := fmt.Sprint(int64(wrote[len(wrote)-2].To))
-	require.Equal(t, []string{floor}, texts(t, database, "SELECT network.oldest_offset()::text"), "whole ranges")
+	require.Equal(t, []string{floor}, texts(t, run.DatabaseURL, "SELECT network.oldest_offset()::text"), "whole ranges")
 }
 
 // Where the disk becomes full under a daemon, pruning and redacting leave everything as it was, and the daemon waits;

@@ -134,14 +134,25 @@ func TestRecordsOfRedactedUpdatesStay(t *testing.T) {
 
 	const notActive = `NOT EXISTS (SELECT FROM network.created_events c JOIN network.active_contracts x USING (contract_id) WHERE c.ledger_offset = e.ledger_offset)`
 	contracts, updates := map[string]bool{}, []string{}
-	redact := func(what audit.Redaction) {
+	redact := func(all ...audit.Redaction) { // as RunRedact does, which takes the lead for each
 		t.Helper()
-		report, err := RunRedact(t.Context(), pair, what, "a test", true, testLogger(t))
-		require.NoError(t, err, what)
-		for _, id := range report.Contracts {
-			contracts[id] = true
+		db, err := pair.Open(t.Context(), testLogger(t))
+		require.NoError(t, err)
+		defer db.Close()
+		repairer, leads, err := audit.LeadRepair(t.Context(), db)
+		require.NoError(t, err)
+		require.True(t, leads)
+		defer repairer.Close()
+		for _, what := range all {
+			what.Derived = true
+			report, err := repairer.Redact(t.Context(), what, "a test")
+			require.NoError(t, err, what)
+			for _, id := range report.Contracts {
+				contracts[id] = true
+			}
 		}
 	}
+	var all []audit.Redaction
 	for _, choice := range ledger.TransferChoices() {
 		found := 0
 		for _, id := range texts(t, database, `SELECT e.update_id FROM network.exercised_events e WHERE e.choice = $1 AND `+notActive+` ORDER BY e.ledger_offset LIMIT 1`, choice) {
@@ -149,17 +160,16 @@ func TestRecordsOfRedactedUpdatesStay(t *testing.T) {
 		}
 		for _, id := range texts(t, database, `SELECT x.contract_id FROM network.exercised_events e JOIN network.exercised_events x USING (ledger_offset)
 			WHERE e.choice = $1 AND x.consuming AND x.entity_name ~ 'Amulet' ORDER BY e.ledger_offset DESC LIMIT 1`, choice) {
-			redact(audit.Redaction{ContractID: id}) // an amulet, or an instruction
-			found++
+			all, found = append(all, audit.Redaction{ContractID: id}), found+1 // an amulet, or an instruction
 		}
 		require.Positive(t, found, choice)
 	}
 	slices.Sort(updates)
 	updates = slices.Compact(updates)
 	for _, id := range updates { // some of them have a redacted contract already
-		redact(audit.Redaction{UpdateID: id})
+		all = append(all, audit.Redaction{UpdateID: id})
 	}
-	redact(audit.Redaction{UpdateID: updates[0]})
+	redact(append(all, audit.Redaction{UpdateID: updates[0]})...)
 	verified := func(what string) {
 		t.Helper()
 		require.Equal(t, before, records(), what)
@@ -174,13 +184,18 @@ func TestRecordsOfRedactedUpdatesStay(t *testing.T) {
 	}
 	verified("redacted")
 
-	// The rest of what records follow from, each contract that has a choice of them: then no record says anything.
-	require.NotEmpty(t, texts(t, database, "SELECT description FROM network.transfers WHERE description IS NOT NULL"))
-	for _, id := range texts(t, database, `SELECT DISTINCT e.contract_id FROM network.exercised_events e WHERE e.choice = ANY ($1::text[])
-		AND NOT EXISTS (SELECT FROM network.active_contracts x WHERE x.contract_id = e.contract_id) ORDER BY 1`, ledger.TransferChoices()) {
-		redact(audit.Redaction{ContractID: id})
+	// Each contract that has a choice of them, in an update of each choice that says something: then its records say nothing.
+	const ended = `NOT EXISTS (SELECT FROM network.active_contracts x WHERE x.contract_id = e.contract_id)`
+	saying := texts(t, database, `SELECT DISTINCT ON (e.choice) e.update_id FROM network.exercised_events e JOIN network.transfers x USING (update_id)
+		WHERE x.description IS NOT NULL AND e.choice = ANY ($1) AND `+ended+` ORDER BY e.choice, e.ledger_offset`, ledger.TransferChoices())
+	require.NotEmpty(t, saying)
+	all = nil
+	for _, id := range texts(t, database, `SELECT DISTINCT e.contract_id FROM network.exercised_events e
+		WHERE e.update_id = ANY ($1) AND e.choice = ANY ($2) AND `+ended, saying, ledger.TransferChoices()) {
+		all = append(all, audit.Redaction{ContractID: id})
 	}
-	require.Empty(t, texts(t, database, "SELECT description FROM network.transfers WHERE description IS NOT NULL"))
+	redact(all...)
+	require.Empty(t, texts(t, database, "SELECT description FROM network.transfers WHERE description IS NOT NULL AND update_id = ANY ($1)", saying))
 
 	_, err := RunReset(t.Context(), pair, ledger.Offset(0), true, testLogger(t))
 	require.NoError(t, err)

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -130,30 +128,6 @@ func TestAnUpdateBehindTheLastCheckpoint(t *testing.T) {
 			require.NoError(t, daemon.finish())
 		})
 	}
-}
-
-// The participant goes away, answers nonsense, and comes back: the daemon continues where it was.
-func TestParticipantGoesAwayAndComesBack(t *testing.T) {
-	t.Parallel()
-	brief.Long(t, "waits between tries, as the commands do")
-	l := sandbox.NewLedger(sandbox.Options{Seed: 22})
-	l.Grow(400)
-	var n atomic.Int64
-	server := serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 40, Fault: func(*http.Request) *sandbox.Fault {
-		switch n.Add(1) % 40 { // far enough apart to find out what the server has in between
-		case 1:
-			return &sandbox.Fault{Reset: true}
-		case 15:
-			return &sandbox.Fault{Cut: 500}
-		case 28:
-			return &sandbox.Fault{Status: http.StatusBadGateway, ContentType: "text/html", Body: "<html>away</html>"}
-		}
-		return nil
-	}})
-	database := throwaway.Migrated(t, migrate)
-	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, server, defaultScope()), testLogger(t)))
-	want := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.4"}, l.End())
-	require.Empty(t, sandbox.Diff(want, relations(t, database)))
 }
 
 // PostgreSQL is killed and comes back while a daemon writes both streams and another one stands by.

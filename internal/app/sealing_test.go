@@ -341,17 +341,6 @@ func TestVerificationIsTriedAgain(t *testing.T) {
 	require.Empty(t, s.journal.lines(t, differs))
 }
 
-// Without a rate nothing is verified.
-func TestNothingIsVerifiedWithoutARate(t *testing.T) {
-	t.Parallel()
-	s := indexed(t, 100, nil)
-	s.Grow(20)
-	daemon := startLogged(t, s.cfg, s.journal.logger())
-	waitFor(t, s.database, lastUpdate(s.Ledger))
-	require.NoError(t, daemon.finish())
-	require.Zero(t, count(t, s.database, "ledger.verifications"))
-}
-
 // The transaction history is sealed beside its reading.
 func TestTheHistoryIsSealed(t *testing.T) {
 	t.Parallel()

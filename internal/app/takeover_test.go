@@ -157,10 +157,8 @@ func TestTheOtherDaemonTakesOver(t *testing.T) {
 		pooled   bool   // the daemons connect through PgBouncer
 	}{
 		"killed in a COPY":              {syscall.SIGKILL, store.RoleUpdates, "indexer.created", false},
-		"paused in a COPY":              {syscall.SIGSTOP, store.RoleUpdates, "indexer.created", false},
 		"paused before the COMMIT":      {syscall.SIGSTOP, store.RoleUpdates, "indexer.checkpoints", false},
 		"paused in a COPY of a history": {syscall.SIGSTOP, store.RoleTransactions, "indexer.transactions", false},
-		"killed behind a pooler":        {syscall.SIGKILL, store.RoleUpdates, "indexer.created", true},
 		"paused behind a pooler":        {syscall.SIGSTOP, store.RoleUpdates, "indexer.created", true},
 	} {
 		t.Run(name, func(t *testing.T) {

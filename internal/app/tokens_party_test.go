@@ -14,19 +14,15 @@ import (
 // party's: of every party, whoever asks, and whatever of the ledger is read.
 func TestMovementsOfOneParty(t *testing.T) {
 	t.Parallel()
-	const lessIsRead = "after less is read"
+	const lessIsRead = "all, and after less is read"
+	const ownersAndParties = "SELECT owner FROM indexer.positions WHERE owner IS NOT NULL UNION SELECT party FROM ledger.parties"
 	for name, read := range map[string]func(*testing.T, *begunWorld){
-		"all": func(t *testing.T, w *begunWorld) { w.index(t, true) },
 		"what is active and what ends": func(t *testing.T, w *begunWorld) {
 			w.scope.Shape = "acs-delta"
 			w.index(t, true)
 		},
 		"what two parties see": func(t *testing.T, w *begunWorld) {
 			w.scope.Parties = w.ledger.Parties()[1:3]
-			w.index(t, true)
-		},
-		"no reassignments": func(t *testing.T, w *begunWorld) {
-			w.scope.Reassignments = false
 			w.index(t, true)
 		},
 		"from a snapshot on": func(t *testing.T, w *begunWorld) {
@@ -40,6 +36,7 @@ func TestMovementsOfOneParty(t *testing.T) {
 		},
 		lessIsRead: func(t *testing.T, w *begunWorld) {
 			w.index(t, true)
+			requireMovementsOfParties(t, w.database, texts(t, w.database, ownersAndParties))
 			w.scope.Parties = w.ledger.Parties()[1:3]
 			w.ledger.Grow(100)
 			require.NoError(t, w.change(t))
@@ -51,7 +48,7 @@ func TestMovementsOfOneParty(t *testing.T) {
 			w := newScopeWorld(t, 48, 220)
 			w.scope.Shape, w.scope.Interfaces = "ledger-effects", sandbox.InterfaceNames()
 			read(t, w)
-			parties := texts(t, w.database, "SELECT owner FROM indexer.positions WHERE owner IS NOT NULL UNION SELECT party FROM ledger.parties")
+			parties := texts(t, w.database, ownersAndParties)
 			if name == lessIsRead { // of others later ends are not found
 				parties = w.scope.Parties
 			}

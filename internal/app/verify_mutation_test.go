@@ -318,7 +318,7 @@ func (w *mutationWorld) run(t *testing.T, seed uint64, count, atOnce int) {
 			t.Fatalf("after %d mutations:\n%v\nfound:\n%v", done, made, found[:min(len(found), 20)])
 		}
 	}
-	m.alterHeld(cfg, max(count/80, 1))
+	m.alterHeld(cfg, max(count/160, 1))
 	m.alterNames(cfg)
 }
 
