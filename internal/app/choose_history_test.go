@@ -94,35 +94,34 @@ func page503() http.Handler { return page(http.StatusServiceUnavailable) }
 func TestAServiceThatDoesNotSayWhatItHasIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "waits between tries")
-	for name, at := range map[string]http.Handler{
-		"away": page503(), "limited": page(http.StatusTooManyRequests), "a proxy that knows nothing": page(http.StatusNotFound),
-		"a participant": sandbox.NewServer(sandbox.NewLedger(sandbox.Options{Seed: 102}), sandbox.ServerOptions{}),
+	l, scan := scanOf(102, 200, sandbox.ScanOptions{Release: "0.7.1"})
+	service := newSwitchable(t, page503())
+	database := throwaway.Migrated(t, migrate)
+	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope())
+	cfg.ScanURL, cfg.ScanHistory, cfg.Listen, cfg.UntilCurrent = []string{service.URL}, "auto", "127.0.0.1:0", false
+	var log journal
+	daemon := startLogged(t, cfg, log.logger())
+	waitFor(t, database, lastUpdate(l))
+	for says, at := range map[string]http.Handler{
+		"503": page503(), "429": page(http.StatusTooManyRequests), "404": page(http.StatusNotFound), // of a proxy that knows nothing
+		"the participant's": sandbox.NewServer(sandbox.NewLedger(sandbox.Options{Seed: 102}), sandbox.ServerOptions{}),
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l, scan := scanOf(102, 200, sandbox.ScanOptions{Release: "0.7.1"})
-			service := newSwitchable(t, at)
-			database := throwaway.Migrated(t, migrate)
-			cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope())
-			cfg.ScanURL, cfg.ScanHistory, cfg.Listen, cfg.UntilCurrent = []string{service.URL}, "auto", "127.0.0.1:0", false
-			var log journal
-			daemon := startLogged(t, cfg, log.logger())
-			waitFor(t, database, lastUpdate(l))
-			eventuallyOf(t, daemon, "it is asked", func() bool {
-				status, body := readiness(t, &log)
-				require.Equal(t, http.StatusServiceUnavailable, status)
-				return strings.Contains(body, "\nscan: waiting to learn what the Scan service has: ")
-			})
-			_, page := ask(t, &log, "/status.json")
-			require.Contains(t, page, `"stream": "scan"`)
-			require.NotContains(t, page, `"stream": "network"`)
-			require.Zero(t, count(t, database, "pg_namespace WHERE nspname = 'network'"))
-			service.turnTo(scan)
-			log.wait(t, choseToRead)
-			eventuallyIn(t, database, "the network's updates", "(SELECT count(*) FROM network.updates) = $1", len(scan.NetworkTruth()["updates"]))
-			require.NoError(t, daemon.finish())
+		service.turnTo(at)
+		eventuallyOf(t, daemon, "it is asked", func() bool {
+			status, body := readiness(t, &log)
+			require.Equal(t, http.StatusServiceUnavailable, status)
+			_, waits, _ := strings.Cut(body, "\nscan: waiting to learn what the Scan service has: ")
+			return strings.Contains(waits, says)
 		})
 	}
+	_, page := ask(t, &log, "/status.json")
+	require.Contains(t, page, `"stream": "scan"`)
+	require.NotContains(t, page, `"stream": "network"`)
+	require.Zero(t, count(t, database, "pg_namespace WHERE nspname = 'network'"))
+	service.turnTo(scan)
+	log.wait(t, choseToRead)
+	eventuallyIn(t, database, "the network's updates", "(SELECT count(*) FROM network.updates) = $1", len(scan.NetworkTruth()["updates"]))
+	require.NoError(t, daemon.finish())
 }
 
 // A Scan that has nothing to be read fails for good where nothing else is read, and until current.

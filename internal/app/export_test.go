@@ -857,7 +857,7 @@ func watermarkOf(t *testing.T, database string) int64 {
 // the manifests. It ends when it is stopped, and what it wrote is whole.
 func TestAnExportFollowsWhatIsVerified(t *testing.T) {
 	t.Parallel()
-	s := indexed(t, 100, nil)
+	s := indexed(t, 100)
 	cfg := Export{Database: config.Database{DatabaseURL: s.database}, To: t.TempDir(), Follow: true, Options: export.Options{Updates: 22}}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -20,7 +20,6 @@ func TestHoldingsOfAnIndexedLedger(t *testing.T) {
 	some := l.Parties()[:3]
 	for name, of := range map[string]sandbox.Scope{
 		"payloads":     {Shape: sandbox.ACSDelta},
-		"views":        {Shape: sandbox.ACSDelta, Interfaces: sandbox.InterfaceNames()},
 		"some parties": {Shape: sandbox.LedgerEffects, Interfaces: sandbox.InterfaceNames(), Parties: some},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -119,37 +119,24 @@ func TestTypesAreReadFromPackages(t *testing.T) {
 // A package that can't be had is said once, counted, and neither the stream nor other packages wait for it.
 func TestPackagesThatCannotBeHad(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		fault *sandbox.Fault
-		says  string
-	}{
-		"not there": {&sandbox.Fault{Status: 404, ContentType: "application/json", Body: `{"code":"PACKAGE_NOT_FOUND","cause":"no","errorCategory":11}`}, "PACKAGE_NOT_FOUND"},
-		"damaged":   {&sandbox.Fault{Status: 200, ContentType: "application/octet-stream", Body: "x"}, "its 1 bytes have the hash"},
-		"too large": {&sandbox.Fault{Status: 200, ContentType: "application/octet-stream", Body: strings.Repeat("x", 65<<20)}, "too large"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			brief.Sample(t)
-			l := sandbox.NewLedger(sandbox.Options{Seed: 62})
-			l.Grow(200)
-			lost := ""
-			for _, p := range l.Packages() {
-				if p.Name == "splice-api-token-holding-v1" {
-					lost = p.ID
-				}
-			}
-			database, _ := withTypes(t, l, sandbox.ServerOptions{Fault: func(r *http.Request) *sandbox.Fault {
-				if r.URL.Path == "/v2/packages/"+lost {
-					return c.fault
-				}
-				return nil
-			}}, effects(), "EXISTS (SELECT FROM ledger.packages WHERE types = 'missing') AND (SELECT count(*) FROM ledger.templates) > 10 "+
-				"AND NOT EXISTS (SELECT FROM indexer.package_contents WHERE NOT needs <@ ARRAY['"+lost+"'])")
-			require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects, Interfaces: sandbox.InterfaceNames()}, l.End()), relations(t, database)))
-			require.Contains(t, texts(t, database, "SELECT types_failure FROM ledger.packages WHERE package_id = $1", lost)[0], c.says)
-			require.Equal(t, []string{"1 t"}, texts(t, database, "SELECT concat_ws(' ', tries, next_at > now() + interval '50 min') FROM indexer.package_tries"))
-			require.Contains(t, texts(t, database, "SELECT coalesce(types, '-') FROM ledger.packages WHERE package_name = 'splice-amulet'"), "incomplete")
-			require.Equal(t, []string{"known"}, texts(t, database, "SELECT types FROM ledger.packages WHERE package_name = 'registry'"))
-		})
+	l := sandbox.NewLedger(sandbox.Options{Seed: 62})
+	l.Grow(200)
+	lost := ""
+	for _, p := range l.Packages() {
+		if p.Name == "splice-api-token-holding-v1" {
+			lost = p.ID
+		}
 	}
+	database, _ := withTypes(t, l, sandbox.ServerOptions{Fault: func(r *http.Request) *sandbox.Fault {
+		if r.URL.Path == "/v2/packages/"+lost {
+			return &sandbox.Fault{Status: 200, ContentType: "application/octet-stream", Body: "x"}
+		}
+		return nil
+	}}, effects(), "EXISTS (SELECT FROM ledger.packages WHERE types = 'missing') AND (SELECT count(*) FROM ledger.templates) > 10 "+
+		"AND NOT EXISTS (SELECT FROM indexer.package_contents WHERE NOT needs <@ ARRAY['"+lost+"'])")
+	require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects, Interfaces: sandbox.InterfaceNames()}, l.End()), relations(t, database)))
+	require.Contains(t, texts(t, database, "SELECT types_failure FROM ledger.packages WHERE package_id = $1", lost)[0], "its 1 bytes have the hash")
+	require.Equal(t, []string{"1 t"}, texts(t, database, "SELECT concat_ws(' ', tries, next_at > now() + interval '50 min') FROM indexer.package_tries"))
+	require.Contains(t, texts(t, database, "SELECT coalesce(types, '-') FROM ledger.packages WHERE package_name = 'splice-amulet'"), "incomplete")
+	require.Equal(t, []string{"known"}, texts(t, database, "SELECT types FROM ledger.packages WHERE package_name = 'registry'"))
 }

@@ -45,7 +45,7 @@ func TestSealsOfWhatWasPruned(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	brief.Long(t, "runs the daemon several times")
-	s := indexed(t, 450, nil)
+	s := indexed(t, 450)
 	s.sealUntil(allVerified)
 	sealed := texts(t, s.database, "SELECT from_exclusive || ' ' || to_inclusive || ' ' || encode(digest, 'hex') FROM ledger.verifications ORDER BY from_exclusive")
 	require.Len(t, sealed, 3)

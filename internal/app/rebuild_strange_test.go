@@ -133,7 +133,7 @@ func TestRowsOfStrangeElementsAreComplete(t *testing.T) {
 			s.requireRebuilt(t, database)
 			var again served
 			options.Rewrite = again.rewrite(strange)
-			requireNothingDiffers(t, database, serve(t, l, options), everything(shape))
+			requireVerified(t, database, serve(t, l, options))
 		})
 	}
 	t.Run("snapshot", func(t *testing.T) {

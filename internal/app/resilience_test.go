@@ -112,22 +112,15 @@ func TestFollowTheLedger(t *testing.T) {
 func TestAnUpdateBehindTheLastCheckpoint(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "runs the daemon several times")
-	for name, options := range map[string]sandbox.ServerOptions{
-		"pages": {Version: "3.6"}, "lists": {Version: "3.4"}, "strict": {StrictInterface: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			options.CheckpointInterval = 24 * time.Hour
-			l := sandbox.NewLedger(sandbox.Options{Seed: 21})
-			l.Grow(50)
-			database := throwaway.Migrated(t, migrate)
-			daemon := startIndexer(t, indexerFor(database, serve(t, l, options), defaultScope()))
-			eventually(t, "an offset checkpoint", func() bool { return count(t, database, "ledger.offset_checkpoints") > 0 })
-			l.Grow(1)
-			waitFor(t, database, lastUpdate(l))
-			require.NoError(t, daemon.finish())
-		})
-	}
+	l := sandbox.NewLedger(sandbox.Options{Seed: 21})
+	l.Grow(50)
+	database := throwaway.Migrated(t, migrate)
+	options := sandbox.ServerOptions{StrictInterface: true, CheckpointInterval: 24 * time.Hour}
+	daemon := startIndexer(t, indexerFor(database, serve(t, l, options), defaultScope()))
+	eventually(t, "an offset checkpoint", func() bool { return count(t, database, "ledger.offset_checkpoints") > 0 })
+	l.Grow(1)
+	waitFor(t, database, lastUpdate(l))
+	require.NoError(t, daemon.finish())
 }
 
 // PostgreSQL is killed and comes back while a daemon writes both streams and another one stands by.
@@ -162,10 +155,6 @@ func TestPostgresGoesAwayAndComesBack(t *testing.T) {
 // A participant that was pruned is refused at the beginning, and so is one that lost history.
 func TestIndexerRefusals(t *testing.T) {
 	t.Parallel()
-	servers := []sandbox.ServerOptions{{}, {Version: "3.4"}, {StrictInterface: true}}
-	if testing.Short() {
-		servers = servers[:1]
-	}
 	grown := func(t *testing.T) *sandbox.Ledger {
 		t.Helper()
 		l := sandbox.NewLedger(sandbox.Options{Seed: 25})
@@ -182,22 +171,19 @@ func TestIndexerRefusals(t *testing.T) {
 	}
 	t.Run("pruned, from genesis", func(t *testing.T) {
 		t.Parallel()
-		for _, options := range servers {
-			l := grown(t)
-			require.NoError(t, l.Prune(l.Offset(20)))
-			requireProblem(t, run(t, throwaway.Migrated(t, migrate), l, options, nil), "pruned", "backfill")
+		l, database := grown(t), throwaway.Migrated(t, migrate)
+		require.NoError(t, l.Prune(l.Offset(20)))
+		for _, options := range []sandbox.ServerOptions{{}, {Version: "3.4"}, {StrictInterface: true}} {
+			requireProblem(t, run(t, database, l, options, nil), "pruned", "backfill")
 		}
 	})
 	t.Run("pruned beyond the checkpoint", func(t *testing.T) {
 		t.Parallel()
-		for _, options := range servers {
-			l := grown(t)
-			database := throwaway.Migrated(t, migrate)
-			require.NoError(t, run(t, database, l, options, nil))
-			l.Grow(60)
-			require.NoError(t, l.Prune(l.Offset(100)))
-			requireProblem(t, run(t, database, l, options, nil), "pruned")
-		}
+		l, database := grown(t), throwaway.Migrated(t, migrate)
+		require.NoError(t, run(t, database, l, sandbox.ServerOptions{}, nil))
+		l.Grow(60)
+		require.NoError(t, l.Prune(l.Offset(100)))
+		requireProblem(t, run(t, database, l, sandbox.ServerOptions{}, nil), "pruned")
 	})
 	t.Run("another scope", func(t *testing.T) {
 		t.Parallel()
@@ -339,42 +325,29 @@ func TestUnusableDatabase(t *testing.T) {
 	}
 }
 
-// Rights or tables that are taken away while daemons run end them, the leader and who stands by.
+// Rights that are taken away while daemons run end them, the leader and who stands by.
 func TestDatabaseThatIsTakenAwayFromDaemons(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "migrates a database from nothing, which takes a second or more")
-	for name, c := range map[string]struct {
-		change string // of the user "%s"
-		says   string
-	}{
-		"rights in the schema": {"REVOKE ALL ON SCHEMA indexer FROM %s", "rights"},
-		"rights in a table":    {"REVOKE ALL ON indexer.leadership FROM %s", "permission denied for table leadership"},
-		"the schema":           {"ALTER SCHEMA indexer RENAME TO elsewhere", "does not exist"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			brief.Sample(t)
-			l := sandbox.NewLedger(sandbox.Options{Seed: 46})
-			l.Grow(50)
-			scan := sandbox.NewScan(l, sandbox.ScanOptions{})
-			database := throwaway.Database(t)
-			role, as := throwaway.Login(t, database, "")
-			execute(t, database, "GRANT CREATE ON DATABASE "+pgx.Identifier{strings.TrimSuffix(role, "_login")}.Sanitize()+" TO "+pgx.Identifier{role}.Sanitize())
-			cfg := indexerFor(as, serve(t, l, sandbox.ServerOptions{}), defaultScope())
-			updates := startIndexer(t, cfg)
-			waitFor(t, database, lastUpdate(l))
-			standby := startIndexer(t, cfg)
-			alone := cfg
-			alone.LedgerURL, alone.ScanURL = "", []string{serveScan(t, scan)}
-			history := startIndexer(t, alone)
-			waitForHistory(t, database, scan)
+	l := sandbox.NewLedger(sandbox.Options{Seed: 46})
+	l.Grow(50)
+	scan := sandbox.NewScan(l, sandbox.ScanOptions{})
+	database := throwaway.Database(t)
+	role, as := throwaway.Login(t, database, "")
+	execute(t, database, "GRANT CREATE ON DATABASE "+pgx.Identifier{strings.TrimSuffix(role, "_login")}.Sanitize()+" TO "+pgx.Identifier{role}.Sanitize())
+	cfg := indexerFor(as, serve(t, l, sandbox.ServerOptions{}), defaultScope())
+	updates := startIndexer(t, cfg)
+	waitFor(t, database, lastUpdate(l))
+	standby := startIndexer(t, cfg)
+	alone := cfg
+	alone.LedgerURL, alone.ScanURL = "", []string{serveScan(t, scan)}
+	history := startIndexer(t, alone)
+	waitForHistory(t, database, scan)
 
-			execute(t, database, strings.ReplaceAll(c.change, "%s", pgx.Identifier{role}.Sanitize()))
-			l.Grow(10)
-			for _, daemon := range []*running{updates, standby, history} {
-				requireProblem(t, daemon.ended(t), c.says)
-			}
-		})
+	execute(t, database, "REVOKE ALL ON indexer.leadership FROM "+pgx.Identifier{role}.Sanitize())
+	l.Grow(10)
+	for _, daemon := range []*running{updates, standby, history} {
+		requireProblem(t, daemon.ended(t), "permission denied for table leadership")
 	}
 }
 

@@ -1,7 +1,9 @@
 package app
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -33,48 +35,40 @@ func execute(t *testing.T, database string, statements ...string) {
 func TestVerifyRefusesAnotherHistory(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "reads several histories one after the other")
+	database, _, _ := deltasWorld.indexed(t)
+	m := newMutator(t, database, "indexer", 1)
+	before := m.state()
 	for name, c := range map[string]struct{ cut, since int }{
 		"grown past": {100, 300}, "one update lost": {199, 300}, "not come so far": {150, 10}, "lagging behind": {150, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			brief.Sample(t)
-			database, _, _ := deltasWorld.indexed(t)
-			m := newMutator(t, database, "indexer", 1)
-			before := m.state()
-			other := restored(c.cut, c.since)
-			url := serve(t, other, sandbox.ServerOptions{})
-			for _, repair := range []bool{false, true} {
-				_, err := RunVerify(t.Context(), verifyWith(database, url, repair), testLogger(t), func(d audit.Difference) { t.Errorf("compared: %v", d) })
-				requireProblem(t, err, "another history", fmt.Sprintf("the last offset at which they agree is %d", other.Offset(c.cut-1)), "`indexer reanchor`")
-				require.Equal(t, before, m.state())
-			}
-		})
+		other := restored(c.cut, c.since)
+		url := serve(t, other, sandbox.ServerOptions{})
+		for _, repair := range []bool{false, true} {
+			_, err := RunVerify(t.Context(), verifyWith(database, url, repair), testLogger(t), func(d audit.Difference) { t.Errorf("%s: compared: %v", name, d) })
+			requireProblem(t, err, "another history", fmt.Sprintf("the last offset at which they agree is %d", other.Offset(c.cut-1)), "`indexer reanchor`")
+			require.Equal(t, before, m.state(), name)
+		}
 	}
 }
 
 // The last update is where a history is recognized. That it is damaged itself makes no other history of it.
 func TestVerifyRepairsTheLastUpdate(t *testing.T) {
 	t.Parallel()
-	brief.Long(t, "damages, verifies and repairs several databases")
+	brief.Long(t, "damages, verifies and repairs a database several times")
+	database, l, url := deltasWorld.indexed(t)
+	cfg := verifyWith(database, url, true)
+	cfg.All = true
 	for name, statement := range map[string]string{
 		"another id": "UPDATE indexer.updates SET update_id = 'other' WHERE ledger_offset = %d", "no row": "DELETE FROM indexer.updates WHERE ledger_offset = %d",
 		"an earlier place": "UPDATE indexer.updates SET ledger_offset = 0 WHERE ledger_offset = %d", "a place beyond": "UPDATE indexer.updates SET ledger_offset = ledger_offset * 2 WHERE ledger_offset = %d",
 		"doubled": "CREATE TEMP TABLE x AS SELECT * FROM indexer.updates WHERE ledger_offset = %d; UPDATE x SET ledger_offset = ledger_offset * 2; INSERT INTO indexer.updates TABLE x",
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			brief.Sample(t)
-			database, l, url := deltasWorld.indexed(t)
-			execute(t, database, fmt.Sprintf(statement, lastUpdate(l)))
-			cfg := verifyWith(database, url, true)
-			cfg.All = true
-			result, err := RunVerify(t.Context(), cfg, testLogger(t), func(audit.Difference) {})
-			require.NoError(t, err)
-			require.Positive(t, result.Differences)
-			require.Zero(t, result.Remaining(true))
-			require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End()), relations(t, database)))
-		})
+		execute(t, database, fmt.Sprintf(statement, lastUpdate(l)))
+		result, err := RunVerify(t.Context(), cfg, testLogger(t), func(audit.Difference) {})
+		require.NoError(t, err)
+		require.Positive(t, result.Differences, name)
+		require.Zero(t, result.Remaining(true), name)
+		require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End()), relations(t, database)), name)
 	}
 }
 
@@ -103,9 +97,11 @@ func TestVerifyWithoutWhatItNeeds(t *testing.T) {
 			brief.Sample(t)
 			database := throwaway.Migrated(t, migrate)
 			if c.indexed {
-				run := indexerFor(database, url, defaultScope())
-				run.ScanURL = []string{scan}
-				require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))
+				database = throwaway.Prepared(t, migrate, "a ledger and its history", func(ctx context.Context, database string) error {
+					run := indexerFor(database, url, defaultScope())
+					run.ScanURL = []string{scan}
+					return RunIndexer(ctx, run, slog.New(slog.DiscardHandler))
+				})
 			}
 			execute(t, database, c.statements)
 			found := map[string]bool{}

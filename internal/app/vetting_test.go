@@ -72,100 +72,75 @@ func vettedRows(t *testing.T, database string) []string {
 // serial.
 func TestVettedPackagesAreFollowed(t *testing.T) {
 	t.Parallel()
-	for _, version := range []string{"3.4", "3.5", "3.6"} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			if version != "3.5" {
-				brief.Skip(t)
-			}
-			l := sandbox.NewLedger(sandbox.Options{Seed: 51})
-			l.Grow(20)
-			var requests requestCounter
-			server := serve(t, l, sandbox.ServerOptions{
-				Version: version, VettingPage: 1, Fault: func(r *http.Request) *sandbox.Fault { requests.note(r); return nil },
-			})
-			database := throwaway.Migrated(t, migrate)
-			cfg := indexerFor(database, server, defaultScope())
-			cfg.PackagesInterval = often
-			daemon := startIndexer(t, cfg)
-			first := vetted(l)
-			waitUntil(t, database, "count(*) = "+strconv.Itoa(len(first))+" FROM ledger.vetting_changes")
-			require.Equal(t, first, vettedRows(t, database))
+	l := sandbox.NewLedger(sandbox.Options{Seed: 51})
+	l.Grow(20)
+	var requests requestCounter
+	server := serve(t, l, sandbox.ServerOptions{
+		VettingPage: 1, Fault: func(r *http.Request) *sandbox.Fault { requests.note(r); return nil },
+	})
+	database := throwaway.Migrated(t, migrate)
+	cfg := indexerFor(database, server, defaultScope())
+	cfg.PackagesInterval = often
+	daemon := startIndexer(t, cfg)
+	first := vetted(l)
+	waitUntil(t, database, "count(*) = "+strconv.Itoa(len(first))+" FROM ledger.vetting_changes")
+	require.Equal(t, first, vettedRows(t, database))
 
-			state := l.Vetting()[slices.IndexFunc(l.Vetting(), func(v sandbox.Vetting) bool { return v.Participant == l.ParticipantID() })]
-			gone, changed := state.Packages[0].PackageID, state.Packages[1].PackageID
-			until := time.Date(2040, 5, 6, 7, 8, 9, 123456000, time.UTC)
-			state.Packages = state.Packages[1:]
-			state.Packages[0].ValidUntil = &until
-			state.Serial++
-			l.SetVetting(state)
-			waitUntil(t, database, "count(*) = "+strconv.Itoa(len(first)+2)+" FROM ledger.vetting_changes")
-			require.Equal(t, vetted(l), vettedRows(t, database))
-			for id, change := range map[string]string{gone: "unvetted", changed: "changed"} {
-				var serial, seq int
-				err := open(t, database).QueryRow(t.Context(), `SELECT topology_serial, seq FROM ledger.vetting_changes
+	state := l.Vetting()[slices.IndexFunc(l.Vetting(), func(v sandbox.Vetting) bool { return v.Participant == l.ParticipantID() })]
+	gone, changed := state.Packages[0].PackageID, state.Packages[1].PackageID
+	until := time.Date(2040, 5, 6, 7, 8, 9, 123456000, time.UTC)
+	state.Packages = state.Packages[1:]
+	state.Packages[0].ValidUntil = &until
+	state.Serial++
+	l.SetVetting(state)
+	waitUntil(t, database, "count(*) = "+strconv.Itoa(len(first)+2)+" FROM ledger.vetting_changes")
+	require.Equal(t, vetted(l), vettedRows(t, database))
+	for id, change := range map[string]string{gone: "unvetted", changed: "changed"} {
+		var serial, seq int
+		err := open(t, database).QueryRow(t.Context(), `SELECT topology_serial, seq FROM ledger.vetting_changes
 					WHERE package_id = $1 AND change = $2 AND synchronizer_id = $3`, id, change, state.Synchronizer).Scan(&serial, &seq)
-				require.NoError(t, err)
-				require.EqualValues(t, state.Serial, serial)
-				require.Equal(t, 2, seq)
-			}
-
-			for _, v := range l.Vetting() { // a synchronizer is left, and what others have vetted there is no matter of ours
-				if v.Synchronizer == state.Synchronizer && v.Participant == l.ParticipantID() {
-					v.Serial = 0
-					l.SetVetting(v)
-				}
-			}
-			waitUntil(t, database, "count(DISTINCT synchronizer_id) = 1 FROM ledger.vetted_packages")
-			require.Equal(t, vetted(l), vettedRows(t, database))
-			require.NoError(t, daemon.finish())
-
-			changes := count(t, database, "ledger.vetting_changes")
-			daemon = startIndexer(t, cfg)
-			before := requests.of("POST /v2/package-vetting/list")
-			eventually(t, "the packages read again and again", func() bool { return requests.of("POST /v2/package-vetting/list") >= before+4 })
-			require.NoError(t, daemon.finish())
-			require.Equal(t, changes, count(t, database, "ledger.vetting_changes"), "a restart is no change")
-			requireNoUpdates(t, &requests)
-		})
+		require.NoError(t, err)
+		require.EqualValues(t, state.Serial, serial)
+		require.Equal(t, 2, seq)
 	}
+
+	for _, v := range l.Vetting() { // a synchronizer is left, and what others have vetted there is no matter of ours
+		if v.Synchronizer == state.Synchronizer && v.Participant == l.ParticipantID() {
+			v.Serial = 0
+			l.SetVetting(v)
+		}
+	}
+	waitUntil(t, database, "count(DISTINCT synchronizer_id) = 1 FROM ledger.vetted_packages")
+	require.Equal(t, vetted(l), vettedRows(t, database))
+	require.NoError(t, daemon.finish())
+
+	changes := count(t, database, "ledger.vetting_changes")
+	daemon = startIndexer(t, cfg)
+	before := requests.of("POST /v2/package-vetting/list")
+	eventually(t, "the packages read again and again", func() bool { return requests.of("POST /v2/package-vetting/list") >= before+4 })
+	require.NoError(t, daemon.finish())
+	require.Equal(t, changes, count(t, database, "ledger.vetting_changes"), "a restart is no change")
+	requireNoUpdates(t, &requests)
 }
 
 // Where packages can't be read the stream continues, and why is there to be read.
 func TestPackagesThatCannotBeReadDoNotHoldUpTheStream(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "runs the daemon several times")
-	for name, c := range map[string]struct {
-		options sandbox.ServerOptions
-		fault   *sandbox.Fault
-		says    string
-
-		nameless bool // the participant does not report its id
-	}{
-		"absent":  {options: sandbox.ServerOptions{NoVetting: true}, says: "does not offer this operation"},
-		"no id":   {nameless: true, says: "does not report its id"},
-		"refused": {fault: &sandbox.Fault{Status: 403, ContentType: "application/json", Body: `{"code":"NA"}`}, says: "403 Forbidden"},
-		"another participant": {fault: &sandbox.Fault{Status: 200, ContentType: "application/json",
-			Body: `{"vettedPackages":[{"participantId":"p::12","synchronizerId":"s::12","topologySerial":1,"packages":[]}]}`}, says: "p::12"},
-		"a package twice": {fault: &sandbox.Fault{Status: 200, ContentType: "application/json",
-			Body: `{"vettedPackages":[{"participantId":"p::12","synchronizerId":"s::12","topologySerial":1,"packages":[
-				{"packageId":"a"},{"packageId":"a"}]}]}`}, says: "twice"},
+	for says, path := range map[string]string{
+		"403 Forbidden": "/v2/package-vetting", "does not report its id": "/v2/parties/participant-id",
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(says, func(t *testing.T) {
 			t.Parallel()
 			brief.Sample(t)
 			l := sandbox.NewLedger(sandbox.Options{Seed: 52})
 			l.Grow(50)
-			options := c.options
-			options.Fault = func(r *http.Request) *sandbox.Fault {
-				if strings.HasPrefix(r.URL.Path, "/v2/package-vetting") {
-					return c.fault
-				}
-				if c.nameless && r.URL.Path == "/v2/parties/participant-id" {
+			options := sandbox.ServerOptions{Fault: func(r *http.Request) *sandbox.Fault {
+				if strings.HasPrefix(r.URL.Path, path) {
 					return &sandbox.Fault{Status: 403, ContentType: "application/json", Body: `{"code":"NA"}`}
 				}
 				return nil
-			}
+			}}
 			database := throwaway.Migrated(t, migrate)
 			cfg := indexerFor(database, serve(t, l, options), defaultScope())
 			cfg.PackagesInterval = often
@@ -176,7 +151,7 @@ func TestPackagesThatCannotBeReadDoNotHoldUpTheStream(t *testing.T) {
 			require.NoError(t, daemon.finish())
 			var failure string
 			require.NoError(t, open(t, database).QueryRow(t.Context(), "SELECT failure FROM indexer.tasks WHERE task = 'packages'").Scan(&failure))
-			require.Contains(t, failure, c.says)
+			require.Contains(t, failure, says)
 			require.Zero(t, count(t, database, "ledger.vetted_packages"))
 			want := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End())
 			require.Empty(t, sandbox.Diff(want, relations(t, database)))
