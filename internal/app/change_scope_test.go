@@ -71,48 +71,62 @@ type inForce struct {
 	upTo  int64
 }
 
+// scopesInForce are the scopes that were in force one after the other, the last one up to the end of what is indexed.
+type scopesInForce []inForce
+
+// at is the scope that was in force at an offset.
+func (list scopesInForce) at(offset int64) sandbox.Scope {
+	i := slices.IndexFunc(list, func(s inForce) bool { return offset < s.upTo })
+	return list[(i+len(list))%len(list)].scope
+}
+
+// happened is what a ledger says of each scope: what happened above a floor while it was in force, and what is active
+// at an offset.
+func (list scopesInForce) happened(l *sandbox.Ledger, floor, end int64) map[string][]sandbox.Row {
+	want, from := map[string][]sandbox.Row{}, floor
+	for _, s := range list {
+		for relation, rows := range l.Truth(s.scope, end) {
+			want[relation] = append(want[relation], slices.DeleteFunc(rows, func(r sandbox.Row) bool {
+				if relation == "active_contracts" {
+					return false
+				}
+				offset := wholeOf(r["ledger_offset"])
+				return offset <= from || offset > s.upTo
+			})...)
+		}
+		from = max(from, s.upTo)
+	}
+	return want
+}
+
+// leaveEvents leaves out of rows what is active, and what a snapshot or a resync took in, which is no event.
+func leaveEvents(rowsOf map[string][]sandbox.Row) {
+	delete(rowsOf, "active_contracts")
+	for relation, rows := range rowsOf {
+		rowsOf[relation] = slices.DeleteFunc(rows, func(r sandbox.Row) bool { return r["update_id"] == nil })
+	}
+}
+
 // requireScopes compares a database whose scope was changed: what happened is that of the scope that was in force, as
 // is what was active at each offset, and nothing else.
-func (w *begunWorld) requireScopes(t *testing.T, scopes ...inForce) {
+func (w *begunWorld) requireScopes(t *testing.T, earlier ...inForce) {
 	t.Helper()
 	end := w.ledger.End()
-	scopes = append(scopes, inForce{w.truth, end})
-	have := relations(t, w.database)
-	delete(have, "active_contracts")
-	for _, relation := range []string{"created_events", "interface_views"} { // what a resync took in is no event
-		have[relation] = slices.DeleteFunc(have[relation], func(r sandbox.Row) bool { return wholeOf(r["node_id"]) >= 1<<30 })
-	}
-	want, from := map[string][]sandbox.Row{}, int64(0)
-	at := func(offset int64) (scope sandbox.Scope) {
-		i := slices.IndexFunc(scopes[:len(scopes)-1], func(s inForce) bool { return offset < s.upTo })
-		return scopes[(i+len(scopes))%len(scopes)].scope
-	}
-	for _, s := range scopes {
-		for relation, rows := range w.ledger.Truth(s.scope, end) {
-			if relation != "active_contracts" {
-				want[relation] = append(want[relation], slices.DeleteFunc(rows, func(r sandbox.Row) bool {
-					offset := wholeOf(r["ledger_offset"])
-					return offset <= from || offset > s.upTo
-				})...)
-			}
-		}
-		from = s.upTo
-	}
+	scopes := append(scopesInForce(earlier), inForce{w.truth, end})
+	want, have := scopes.happened(w.ledger, 0, end), relations(t, w.database)
+	leaveEvents(want)
+	leaveEvents(have)
 	require.Empty(t, sandbox.Diff(want, have))
-	held := func(list []string) []string { // without where it began
-		for i, text := range list {
-			list[i] = text[:strings.LastIndexByte(text, ' ')]
-		}
-		return list
+	requireActive := func(offset int64) {
+		t.Helper()
+		require.Equal(t, withoutBegin(trueActiveAt(w.ledger, scopes.at(offset), offset)), withoutBegin(activeAt(t, w.database, offset)), "offset %d", offset)
 	}
 	for i := 0; i < w.ledger.Len(); i += max(41, w.ledger.Len()/10) {
-		offset := w.ledger.Offset(i)
-		require.Equal(t, held(trueActiveAt(w.ledger, at(offset), offset)), held(activeAt(t, w.database, offset)), "offset %d", offset)
+		requireActive(w.ledger.Offset(i))
 	}
 	for _, s := range scopes { // at the last offset before a change, and there
-		for _, offset := range []int64{s.upTo - 1, s.upTo} {
-			require.Equal(t, held(trueActiveAt(w.ledger, at(offset), offset)), held(activeAt(t, w.database, offset)), "offset %d", offset)
-		}
+		requireActive(s.upTo - 1)
+		requireActive(s.upTo)
 	}
 	var now []string
 	for _, r := range w.ledger.Truth(w.truth, end)["active_contracts"] {

@@ -18,9 +18,9 @@ type ledgerModel struct {
 	redactions
 	world   string
 	options sandbox.ServerOptions
-	grown   []growth  // how the ledger has come about
-	floor   int64     // 0: it began at the beginning
-	earlier []inForce // scopes that were in force before, and offsets up to which
+	grown   []growth      // how the ledger has come about
+	floor   int64         // 0: it began at the beginning
+	earlier scopesInForce // scopes that were in force before, and offsets up to which
 	before  []config.Contracts
 }
 
@@ -250,42 +250,23 @@ func (m *ledgerModel) check() {
 	m.Helper()
 	end := m.watermark()
 	scopes := append(slices.Clone(m.earlier), inForce{m.truth, max(end, 1)})
-	at := func(offset int64) inForce {
-		i := slices.IndexFunc(scopes, func(s inForce) bool { return offset < s.upTo })
-		return scopes[(i+len(scopes))%len(scopes)]
-	}
-	want, from := map[string][]sandbox.Row{}, m.floor
-	for _, s := range scopes {
-		for relation, rows := range m.ledger.Truth(s.scope, end) {
-			want[relation] = append(want[relation], slices.DeleteFunc(rows, func(r sandbox.Row) bool {
-				if relation == "active_contracts" {
-					return false
-				}
-				offset := wholeOf(r["ledger_offset"])
-				return offset <= from || offset > s.upTo
-			})...)
-		}
-		from = max(from, s.upTo)
-	}
+	want := scopes.happened(m.ledger, m.floor, end)
 	have := relations(m.T, m.database)
 	if len(m.earlier) == 0 && m.floor > 0 && m.scope.Shape == "acs-delta" { // a stream shows more than a snapshot does
 		want = m.ledger.TruthFromSnapshot(m.truth, m.floor, end)
 	} else if len(m.earlier) > 0 || m.floor > 0 { // what was taken in is no event
-		delete(have, "active_contracts")
-		delete(want, "active_contracts")
-		for relation, rows := range have {
-			have[relation] = slices.DeleteFunc(rows, func(r sandbox.Row) bool { return r["update_id"] == nil })
-		}
+		leaveEvents(have)
+		leaveEvents(want)
 	}
 	require.Empty(m, sandbox.Diff(sandbox.Redact(want, m.contracts, m.updates), have))
 	requireFloors(m.T, m.database, m.floor, m.floor)
 	for _, offset := range []int64{m.floor, end, m.floor + m.Int64N(end-m.floor+1)} {
-		want := withoutBegin(trueActiveAt(m.ledger, at(offset).scope, offset))
+		want := withoutBegin(trueActiveAt(m.ledger, scopes.at(offset), offset))
 		require.Equal(m, want, withoutBegin(activeAt(m.T, m.database, offset)), "offset %d", offset)
 	}
 	if m.shown() {
 		result := requireVerified(m.T, m.database, m.ledgerURL)
-		active := trueActiveAt(m.ledger, at(m.floor).scope, m.floor)
+		active := trueActiveAt(m.ledger, scopes.at(m.floor), m.floor)
 		if m.floor > 0 && len(active) > 0 && !m.ledger.InFlight(m.floor) {
 			require.Positive(m, result.Updates.Carried, "what was active at the floor was compared")
 		}
