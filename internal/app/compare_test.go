@@ -6,9 +6,34 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/tools/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/participant"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 )
+
+// requireUpdatesEqual compares what was indexed with the updates that a server shows.
+func requireUpdatesEqual(t *testing.T, database, ledgerURL string, scope config.Scope) {
+	t.Helper()
+	db, err := store.Open(store.Config{URL: database, Logger: testLogger(t)})
+	require.NoError(t, err)
+	defer db.Close()
+	end, _, err := db.Watermark(t.Context())
+	require.NoError(t, err)
+	require.Positive(t, end)
+	client, err := participant.New(participant.Config{URL: ledgerURL, Logger: testLogger(t)}, scope.Domain())
+	require.NoError(t, err)
+	defer client.Close()
+	for at := ledger.Offset(0); at < end; {
+		page, err := client.ReadUpdates(t.Context(), at, end)
+		require.NoError(t, err)
+		require.NoError(t, audit.New(db).Compare(t.Context(), page, func(d audit.Difference) error { t.Error(d); return nil }))
+		at = page.To
+	}
+}
 
 // comparedElsewhere are the relations that the simulator tells no rows of.
 var comparedElsewhere = names(`

@@ -304,7 +304,7 @@ func TestRowsAreComplete(t *testing.T) {
 		database := s.index(t, replay, sandbox.ServerOptions{}, scope, nil)
 		require.Len(t, s.updates, 31)
 		s.requireRebuilt(t, database)
-		requireVerified(t, database, serve(t, replay, sandbox.ServerOptions{}))
+		requireUpdatesEqual(t, database, serve(t, replay, sandbox.ServerOptions{}), scope)
 		require.Equal(t, count(t, database, "ledger.active_contracts"), count(t, database,
 			"ledger.created_events c WHERE acs_delta AND NOT EXISTS (SELECT FROM ledger.archived_events a WHERE a.contract_id = c.contract_id)"))
 	})
