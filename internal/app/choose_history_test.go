@@ -102,16 +102,20 @@ func TestAServiceThatDoesNotSayWhatItHasIsWaitedFor(t *testing.T) {
 	var log journal
 	daemon := startLogged(t, cfg, log.logger())
 	waitFor(t, database, lastUpdate(l))
-	for says, at := range map[string]http.Handler{
-		"503": page503(), "429": page(http.StatusTooManyRequests), "404": page(http.StatusNotFound), // of a proxy that knows nothing
-		"the participant's": sandbox.NewServer(sandbox.NewLedger(sandbox.Options{Seed: 102}), sandbox.ServerOptions{}),
+	const noScan = "does not answer as a Scan service"
+	for _, turn := range []struct {
+		at   http.Handler
+		says string
+	}{
+		{page(http.StatusNotFound), noScan}, {page(http.StatusTooManyRequests), "429"}, // the first one is of a proxy that knows nothing
+		{sandbox.NewServer(sandbox.NewLedger(sandbox.Options{Seed: 102}), sandbox.ServerOptions{}), noScan}, {page503(), "503"},
 	} {
-		service.turnTo(at)
+		service.turnTo(turn.at)
 		eventuallyOf(t, daemon, "it is asked", func() bool {
 			status, body := readiness(t, &log)
 			require.Equal(t, http.StatusServiceUnavailable, status)
 			_, waits, _ := strings.Cut(body, "\nscan: waiting to learn what the Scan service has: ")
-			return strings.Contains(waits, says)
+			return strings.Contains(waits, turn.says)
 		})
 	}
 	_, page := ask(t, &log, "/status.json")

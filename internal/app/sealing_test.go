@@ -80,14 +80,6 @@ func (s *sealed) sealUntil(query string, said ...string) {
 	require.NoError(s.t, daemon.finish())
 }
 
-// saidOf is what is said of a window with a result.
-func saidOf(result string) []string {
-	if result == "different" {
-		return []string{differs}
-	}
-	return nil
-}
-
 // windows lists the result of each window, in order.
 func (s *sealed) windows(stream string) (results string) {
 	s.t.Helper()
