@@ -202,7 +202,7 @@ func TestSetsComeInAnyOrder(t *testing.T) {
 	s.sealUntil(allSealed)
 	require.Regexp(t, "^equal( equal)*$", s.windows("updates"))
 	s.holds(allVerified)
-	cfg := Verify{Database: s.cfg.Database, Sources: s.cfg.Sources, Verify: config.Verify{All: true}}
+	cfg := VerifyConfig{Database: s.cfg.Database, Sources: s.cfg.Sources, Verify: config.Verify{All: true}}
 	_, err = RunVerify(t.Context(), cfg, testLogger(t), func(d audit.Difference) { t.Error(d) })
 	require.NoError(t, err)
 	require.Empty(t, s.journal.lines(t, differs))
