@@ -195,18 +195,18 @@ func unusable(flags string, err error) error {
 // warnOfPlainText warns about secrets sent over plain HTTP. They are not refused: within a cluster a proxy beside the
 // program may encrypt the connection.
 func (a *Access) warnOfPlainText() {
-	if server, err := url.Parse(a.cfg.URL); err == nil && (a.Configured() || server.User != nil) && exposed(server) {
+	if server, err := url.Parse(a.cfg.URL); err == nil && (a.Configured() || server.User != nil) && Exposed(server) {
 		a.log.Warn("credentials are sent over plain HTTP to another machine: use https://", "flag", a.Flag("url"), "host",
 			server.Host)
 	}
-	if endpoint, err := url.Parse(a.cfg.OAuth.TokenURL); err == nil && exposed(endpoint) {
+	if endpoint, err := url.Parse(a.cfg.OAuth.TokenURL); err == nil && Exposed(endpoint) {
 		a.log.Warn("the client secret is sent over plain HTTP to another machine: use https://",
 			"flag", a.Flag("oauth-token-url"), "host", endpoint.Host)
 	}
 }
 
-// exposed reports whether requests to u can be read on the network.
-func exposed(u *url.URL) bool {
+// Exposed reports whether requests to u can be read on the network.
+func Exposed(u *url.URL) bool {
 	if u.Scheme != "http" || u.Hostname() == "localhost" {
 		return false
 	}

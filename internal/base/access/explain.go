@@ -13,20 +13,21 @@ import (
 	"syscall"
 )
 
-// TLSError is a connection that failed because of a certificate or of TLS itself.
-type TLSError struct {
+// ConnectionError is a connection that failed for a reason that says what to do.
+type ConnectionError struct {
 	What string // what is wrong
 	Do   string // what to do about it
-	// Configured means that our own settings may be wrong. It is false if only the server's operator can help, such as for
-	// an expired certificate.
+	// Configured means that our own settings may be wrong. It is false if the server's operator can help, such as for an
+	// expired certificate, or if it may pass, as where nothing listens yet.
 	Configured bool
 	Err        error
 }
 
-func (e *TLSError) Error() string { return e.Err.Error() }
-func (e *TLSError) Unwrap() error { return e.Err }
+func (e *ConnectionError) Error() string { return e.Err.Error() }
+func (e *ConnectionError) Unwrap() error { return e.Err }
 
-// Explain wraps an error about TLS of a request to the server in a *TLSError. It returns all other errors unchanged.
+// Explain wraps the error of a connection to the server in a *ConnectionError where it knows what to do. It returns all
+// other errors unchanged.
 func (a *Access) Explain(err error) error { return a.explain(err, "url", a.cfg.URL, &a.asked) }
 
 // explain is Explain for any server. asked: the server requested a client certificate, but none is configured.
@@ -35,12 +36,12 @@ func (a *Access) explain(err error, flag, address string, asked *atomic.Bool) er
 	refused := errors.As(err, &remote) && remote.Op == "remote error" && aboutCertificate(remote.Err.Error())
 	switch give := fmt.Sprintf("give one with %s and %s", a.Flag("cert-file"), a.Flag("key-file")); {
 	case refused && a.cfg.CertFile == "":
-		return &TLSError{What: origin(address) + " wants a client's certificate", Do: give, Configured: true, Err: err}
+		return &ConnectionError{What: origin(address) + " wants a client's certificate", Do: give, Configured: true, Err: err}
 	case asked.Load() && brokenOff(err):
-		return &TLSError{What: origin(address) + " asked for a client's certificate, got none, and broke off", Do: give,
+		return &ConnectionError{What: origin(address) + " asked for a client's certificate, got none, and broke off", Do: give,
 			Err: err}
 	case refused:
-		return &TLSError{
+		return &ConnectionError{
 			What: fmt.Sprintf("%s does not accept the client's certificate in %s", origin(address), a.cfg.CertFile),
 			Do:   "put one there that is valid and signed by an authority which the server trusts", Err: err,
 		}
@@ -55,10 +56,26 @@ func (a *Access) explainServer(err error, flag, address string) error {
 		host       x509.HostnameError
 		invalid    x509.CertificateInvalidError
 		plain      tls.RecordHeaderError
+		dns        *net.DNSError
+		op         *net.OpError
 	)
-	e := &TLSError{Err: err}
+	e := &ConnectionError{Err: err}
 	server, flag := origin(address), a.Flag(flag)
 	switch {
+	case errors.As(err, &op) && op.Op == "proxyconnect": // before what it wraps
+		e.What = "the proxy that the environment names can't be used"
+		e.Do = fmt.Sprintf("check HTTPS_PROXY and HTTP_PROXY, and whether the host of %s belongs into NO_PROXY", flag)
+	case errors.As(err, &dns):
+		e.What = fmt.Sprintf("the address of the host of %s is not found", server)
+		e.Do = fmt.Sprintf("check the name in %s, and that this machine's DNS (in a container: its network) knows it", flag)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		e.What = fmt.Sprintf("nothing listens at %s", server)
+		e.Do = fmt.Sprintf("check the port in %s, and that the server runs; one that listens on 127.0.0.1 can't be reached "+
+			"from another machine or container", flag)
+	case strings.Contains(err.Error(), `malformed HTTP response "\x00\x00`):
+		e.What = fmt.Sprintf("%s speaks HTTP/2 without being asked, as a port for gRPC does", server)
+		e.Do = fmt.Sprintf("write in %s the port for HTTP (participant: http-ledger-api.port)", flag)
+		e.Configured = true
 	case errors.As(err, &authority):
 		signer := "an authority"
 		if errors.As(err, &unverified) && len(unverified.UnverifiedCertificates) > 0 {

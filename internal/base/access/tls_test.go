@@ -69,9 +69,9 @@ func caller(t *testing.T, a *Access) func(address string) (string, error) {
 	}
 }
 
-func refusal(t *testing.T, err error) *TLSError {
+func refusal(t *testing.T, err error) *ConnectionError {
 	t.Helper()
-	var refused *TLSError
+	var refused *ConnectionError
 	require.ErrorAs(t, err, &refused)
 	return refused
 }
@@ -145,6 +145,39 @@ func TestTheSchemeIsWrong(t *testing.T) {
 	require.Equal(t, "write https:// in --ledger-url", refused.Do)
 
 	require.Equal(t, io.EOF, made(t, Config{}).Explain(io.EOF), "of others nothing is said")
+}
+
+// What may pass, as a server that is not up yet, is no setting of ours.
+func TestThereIsNoConnection(t *testing.T) {
+	t.Parallel()
+	grpc := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = io.WriteString(conn, "\x00\x00\x12\x04\x00\x00\x00\x00\x00")
+		_ = conn.Close()
+	}))
+	t.Cleanup(grpc.Close)
+	for address, c := range map[string]struct {
+		what, do   string
+		configured bool
+	}{
+		"http://127.0.0.1:1": {"nothing listens at http://127.0.0.1:1", "check the port in --scan-url, and that the server runs", false},
+		"https://scan.invalid/api": {"the address of the host of https://scan.invalid is not found",
+			"check the name in --scan-url, and that this machine's DNS", false},
+		grpc.URL: {grpc.URL + " speaks HTTP/2 without being asked, as a port for gRPC does", "write in --scan-url the port for HTTP", true},
+	} {
+		_, err := caller(t, made(t, Config{Flags: "scan", URL: address}))(address)
+		refused := refusal(t, err)
+		require.Equal(t, c.what, refused.What)
+		require.Contains(t, refused.Do, c.do)
+		require.Equal(t, c.configured, refused.Configured)
+	}
+	away := &net.OpError{Op: "proxyconnect", Net: "tcp", Err: syscall.ECONNREFUSED}
+	refused := refusal(t, made(t, Config{Flags: "scan", URL: "https://scan.invalid"}).Explain(away))
+	require.Equal(t, "the proxy that the environment names can't be used", refused.What)
+	require.Equal(t, "check HTTPS_PROXY and HTTP_PROXY, and whether the host of --scan-url belongs into NO_PROXY", refused.Do)
 }
 
 func TestAClientsCertificateIsReadForEachConnection(t *testing.T) {
@@ -301,5 +334,5 @@ func TestNothingBelowTLS12(t *testing.T) {
 	t.Cleanup(old.Close)
 	_, err := caller(t, made(t, Config{URL: old.URL}))(old.URL)
 	require.ErrorContains(t, err, "protocol version")
-	require.False(t, errors.As(err, new(*TLSError)))
+	require.False(t, errors.As(err, new(*ConnectionError)))
 }

@@ -70,7 +70,7 @@ func (t *tokens) explain(err error) error {
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("no answer within %v", t.http.Timeout)
 		}
-		var refused *TLSError
+		var refused *ConnectionError
 		if errors.As(a.explain(err, "oauth-token-url", a.cfg.OAuth.TokenURL, &t.asked), &refused) {
 			e.Description, e.Do = refused.What, refused.Do
 		}

@@ -36,6 +36,8 @@ type Config struct {
 	Observe func(ctx context.Context, operation string, status int, d time.Duration, bytes int64)
 	// Decoded is called with how long it took to decode an answer's elements.
 	Decoded func(ctx context.Context, operation string, d time.Duration)
+	// Answered is called with every answer before its body is read, which it must not read.
+	Answered func(*http.Response)
 	// NotJSON is called for every answer with status 200 that is not JSON.
 	NotJSON func(operation string)
 }
@@ -89,7 +91,8 @@ func New(cfg Config, server Dialect) (*Client, error) {
 	return &Client{cfg: cfg, server: server, pace: newPace(cfg.MaxRequests, cfg.MaxRate), base: base, user: user,
 		access: credentials, http: &http.Client{
 			Transport: credentials.Transport(&http.Transport{
-				Proxy: http.ProxyFromEnvironment,
+				Proxy:                  proxyOf,
+				OnProxyConnectResponse: proxyAnswered,
 				DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 					conn, err := dialer.DialContext(ctx, network, address)
 					if err != nil || server.OtherMayAnswer == nil {
@@ -108,6 +111,26 @@ func New(cfg Config, server Dialect) (*Client, error) {
 			// A redirected POST would become a GET without a body, and the token would go to another host.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}}, nil
+}
+
+// proxyOf returns the proxy that the environment names. Its error repeats nothing of that: it may hold a password.
+func proxyOf(r *http.Request) (*url.URL, error) {
+	proxy, err := http.ProxyFromEnvironment(r)
+	if err != nil || proxy != nil && access.CutOff(proxy) {
+		return nil, &access.ConnectionError{What: "the environment names a proxy in a way that can't be used",
+			Do: "correct HTTPS_PROXY or HTTP_PROXY: " + access.Escaped, Configured: true, Err: errors.New("no proxy is known")}
+	}
+	return proxy, nil
+}
+
+// proxyAnswered returns what a proxy says that does not connect to the server.
+func proxyAnswered(_ context.Context, proxy *url.URL, _ *http.Request, answer *http.Response) error {
+	if answer.StatusCode == http.StatusOK {
+		return nil
+	}
+	return &access.ConnectionError{What: "the proxy " + proxy.Host + " does not connect to the server",
+		Do:  "see what the proxy lets through, and whether the server's host belongs into NO_PROXY",
+		Err: errors.New("it answers " + access.Excerpt(answer.Status))}
 }
 
 // watched is a connection that tells when it ends with a request that nothing was answered to. The transport may send

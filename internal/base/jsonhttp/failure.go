@@ -92,8 +92,8 @@ func (f *Failure) Reason() string {
 	return fmt.Sprintf("status_%d", f.Status)
 }
 
-// Explain says what an error means that means the same of every server: a request without an answer, and an answer that
-// is not JSON. ok is false for other errors. do is empty if the error may pass; what may be empty too: then the error
+// Explain says what an error means that means the same of every server: a request without an answer, an answer that is
+// not JSON, and one that is not the server's own. ok is false for other errors. do is empty if the error may pass; what may be empty too: then the error
 // says enough.
 //
 // Until the server has answered once, a certificate that does not fit is a configuration error: retrying would only
@@ -109,8 +109,12 @@ func (c *Client) Explain(f *Failure) (what, do string, ok bool) {
 			fmt.Sprintf("see what stands between here and --%s-url, and that it is the base of %s", c.server.Flags,
 				c.server.Base), true
 	}
-	refused, is := errors.AsType[*access.TLSError](f.Err)
+	refused, is := errors.AsType[*access.ConnectionError](f.Err)
 	switch {
+	case f.Status == http.StatusBadRequest && c.base.Scheme == "http" && strings.Contains(f.Body, "HTTPS"):
+		return "what answers speaks TLS", "write https:// in " + c.access.Flag("url"), true // the text of several servers
+	case f.Status >= http.StatusBadGateway && f.Status <= http.StatusGatewayTimeout && f.Body != "":
+		return "a proxy may be what answers: see whether the server behind it runs and is ready", "", true
 	case f.Status != 0:
 		return "", "", false
 	case !is:

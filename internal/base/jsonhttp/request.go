@@ -143,6 +143,9 @@ func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer,
 		return a, c.transportError(ctx, within, r, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // only read from, so an error loses nothing
+	if c.cfg.Answered != nil {
+		c.cfg.Answered(resp)
+	}
 	content.r = resp.Body
 	a.Status = resp.StatusCode
 	a.ContentType = resp.Header.Get("Content-Type")

@@ -67,7 +67,6 @@ func Run(ctx context.Context, cfg Config) Report {
 	}
 	c.checkDatabase(ctx)
 	c.checkStart()
-	c.keepScope()
 	c.checkClocks()
 	c.proposeNext()
 	// The checks of ledger and token depend on each other and alternate: group their findings.

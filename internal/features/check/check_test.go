@@ -177,7 +177,7 @@ func TestOnlyReads(t *testing.T) {
 	report := look(t, Config{LedgerURL: url, DatabaseURL: database, Scope: ofAlice, ScanURL: url})
 	require.Contains(t, levels(report), "problem database/writable")
 	allowed := []string{
-		"GET /v2/version", "GET /version", "GET /readyz", "GET /api/scan/version", "GET /v2/parties/participant-id", "GET /v2/parties/alice::1220",
+		"GET /v2/version", "GET /version", "GET /v2/parties/participant-id", "GET /v2/parties/alice::1220",
 		"GET /v2/state/ledger-end", "GET /v2/state/latest-pruned-offsets", "GET /v2/state/connected-synchronizers",
 		"POST /v2/updates", "POST /v2/updates/flats", "POST /v2/updates/get-updates-page",
 		"POST /v2/state/active-contracts", "POST /v2/state/active-contracts-page", "POST /v2/contracts/contract-by-id",

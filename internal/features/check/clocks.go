@@ -20,15 +20,18 @@ const (
 	clockGrave = 30 * time.Second
 )
 
-// clockOf notes the clock of the server that sent an answer. Its header has whole seconds.
-func (c *checker) clockOf(of string, v *probe) {
-	date, err := http.ParseTime(v.header.Get("Date"))
+// clockOf notes the clock of a server by its first answer, if there is one. Its header has whole seconds.
+func (c *checker) clockOf(of string, e endpoint) {
+	if e.answer == nil {
+		return
+	}
+	date, err := http.ParseTime(e.answer.Header.Get("Date"))
 	if err != nil {
 		return
 	}
 	middle := date.Add(time.Second / 2)
-	c.clocks = append(c.clocks, clock{of: of, ahead: middle.Sub(v.asked.Add(v.took / 2)),
-		tolerance: v.took/2 + time.Second/2})
+	c.clocks = append(c.clocks, clock{of: of, ahead: middle.Sub(e.asked.Add(e.took / 2)),
+		tolerance: e.took/2 + time.Second/2})
 }
 
 func (c *checker) checkClocks() {

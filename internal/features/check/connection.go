@@ -9,129 +9,146 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
 	"ledgerindexer/internal/base/access"
+	"ledgerindexer/internal/base/jsonhttp"
+	"ledgerindexer/ledger"
 )
 
-// endpoint is an HTTP server.
+// endpoint is a server that is asked as the daemon asks it.
 type endpoint struct {
-	name        string // for people, such as "the participant's JSON API"
-	flags       string // the prefix of its flags, such as "ledger"
-	access      access.Config
-	url         *url.URL
-	credentials *access.Access // without a token
+	flags  string // the prefix of its flags, such as "ledger"
+	access access.Config
+	url    *url.URL // nil: the flags can't be used
+
+	asked  time.Time
+	answer *http.Response // to the first request, without its body; nil: none came
+	took   time.Duration
 }
 
-func (e endpoint) flag(name string) string { return "--" + e.flags + "-" + name }
+// client is what both clients have.
+type client interface {
+	Version(ctx context.Context) (string, error)
+	Access() *access.Access
+	Close()
+}
+
+func (e *endpoint) flag(name string) string { return "--" + e.flags + "-" + name }
 
 // tokenConfigured reports whether a token is configured.
-func (e endpoint) tokenConfigured() bool {
+func (e *endpoint) tokenConfigured() bool {
 	return e.access.TokenFile != "" || e.access.OAuth.TokenURL != ""
+}
+
+// anonymous returns the settings of a client that sends no token, and leaves out the TLS files that are only for the
+// token endpoint.
+func (e *endpoint) anonymous(server string) jsonhttp.Config {
+	cfg := jsonhttp.Config{URL: server, Access: e.access, Answered: func(answer *http.Response) {
+		if e.answer == nil {
+			e.answer, e.took = answer, time.Since(e.asked)
+		}
+	}}
+	if u, err := url.Parse(server); err == nil && u.Scheme == "http" && cfg.Access.OAuth.TokenURL != "" {
+		cfg.Access.CAFile, cfg.Access.CertFile, cfg.Access.KeyFile = "", "", ""
+	}
+	cfg.Access.TokenFile, cfg.Access.OAuth = "", access.OAuth{}
+	return cfg
+}
+
+// reach asks a server for its release with a client that sends no token, and reports how that went: err is that of
+// making the client. It returns false if further requests would fail in the same way.
+func (c *checker) reach(ctx context.Context, s section, e *endpoint, server string, client client, err error) bool {
+	if err != nil {
+		reportUnusable(s, "url", err)
+		return false
+	}
+	defer client.Close()
+	c.redact = append(c.redact, client.Access().Redact)
+	e.url, _ = url.Parse(server) // the client has parsed it
+	if access.Exposed(e.url) && (e.tokenConfigured() || e.url.User != nil) {
+		s.warn("url", shown(e.url)+" is not encrypted: others on the network can read the token",
+			"use https where the server offers it, or see that the network is a private one")
+	} else {
+		s.ok("url", "%s", shown(e.url))
+	}
+	if e.url.Scheme == "https" && e.access.CertFile != "" {
+		reportOwnCertificate(s, e, client.Access())
+	}
+	within, cancel := c.step(ctx)
+	defer cancel()
+	e.asked = time.Now()
+	_, err = client.Version(within)
+	if e.answer != nil && e.answer.TLS != nil {
+		reportCertificate(s, e)
+	}
+	what, do := explained(err)
+	switch {
+	case err == nil, errors.Is(err, ledger.ErrNotOffered):
+		return true
+	case e.answer == nil && timedOut(err):
+		s.problem("connection", fmt.Sprintf("%s does not answer within %v", shown(e.url), c.timeout), "check host and port in "+
+			e.flag("url")+", the firewalls and network policies in between, and whether the server is overloaded or hangs")
+		return false
+	case e.answer == nil:
+		s.problem("connection", what, do)
+		return false
+	}
+	switch e.answer.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return true
+	case http.StatusOK:
+		if e.tokenConfigured() { // a proxy may answer a request without a token with a page
+			return true
+		}
+	}
+	s.problem("answer", what, do)
+	return false
+}
+
+// shown formats a URL without user and password.
+func shown(u *url.URL) string {
+	bare := *u
+	bare.User = nil
+	return bare.String()
+}
+
+func timedOut(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// explained returns the finding's text and cure for an error of a client.
+func explained(err error) (what, do string) {
+	var refusal interface{ TooOften() bool }
+	connection, isConnection := errors.AsType[*access.ConnectionError](err)
+	problem, isProblem := errors.AsType[*ledger.Problem](err)
+	switch {
+	case err == nil:
+		return "", ""
+	case isProblem:
+		return problem.Error(), problem.Do
+	case isConnection:
+		return connection.What + ": " + connection.Error(), connection.Do
+	case timedOut(err):
+		return "no answer came in time: " + err.Error(), "see whether the server is overloaded, and check again"
+	case errors.As(err, &refusal) && refusal.TooOften():
+		return err.Error(), "wait a while, and check again; the indexer waits too. If it lasts, ask the operator of the " +
+			"server how many requests it allows"
+	}
+	return err.Error(), "see that the URL leads to the right server and port, what stands in between, and what the " +
+		"server's log says; then check again"
 }
 
 // certificateSoon is the remaining validity below which a certificate gets a warning.
 const certificateSoon = 14 * 24 * time.Hour
 
-// connect probes a path of an endpoint and reports each step. ok is false if no answer came.
-func (c *checker) connect(ctx context.Context, s section, e endpoint, path string) (v *probe, ok bool) {
-	within, cancel := c.step(ctx)
-	defer cancel()
-	v = send(within, e.url.JoinPath(path), e.credentials.TLS())
-	c.reportURL(s, e)
-	if e.url.Scheme == "https" && e.access.CertFile != "" {
-		reportOwnCertificate(s, e)
-	}
-	if v.proxy != nil {
-		s.note("proxy", "the environment sets the proxy %s", v.proxy.Host)
-	}
-	switch v.step {
-	case stepName:
-		c.reportName(s, e, v)
-		return v, false
-	case stepConnection:
-		c.reportNoConnection(s, e, v)
-		return v, false
-	case stepProxy:
-		s.problem("proxy", fmt.Sprintf("the proxy does not connect to %s: %v", e.url.Host, v.err),
-			"check HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and whether "+e.url.Hostname()+" belongs into NO_PROXY")
-		return v, false
-	case stepTLS, stepAnswer, stepDone:
-	}
-	via := ""
-	if len(v.addresses) > 0 && v.proxy == nil {
-		via = fmt.Sprintf(" (%s is %s)", e.url.Hostname(), some(v.addresses))
-	}
-	s.ok("connection", "%s takes connections%s", v.remote, via)
-	if v.tls != nil {
-		c.reportCertificate(s, e, v)
-	}
-	if v.step == stepTLS {
-		c.reportNoHandshake(s, e, v)
-		return v, false
-	}
-	if v.err != nil {
-		c.reportNoAnswer(ctx, s, e, v)
-		return v, false
-	}
-	return v, true
-}
-
-func (c *checker) reportURL(s section, e endpoint) {
-	if e.url.Scheme == "http" && !local(e.url.Hostname()) && (e.tokenConfigured() || e.url.User != nil) {
-		s.warn("url", shown(e.url)+" is not encrypted: others on the network can read the token",
-			"use https where the server offers it, or see that the network is a private one")
-		return
-	}
-	s.ok("url", "%s", shown(e.url))
-}
-
-func (c *checker) reportName(s section, e endpoint, v *probe) {
-	what := fmt.Sprintf("the host %s has no address", e.url.Hostname())
-	do := "check the name in " + e.flag("url") + ", and that this machine's DNS (in a container: its network) knows it"
-	var dns *net.DNSError
-	if !errors.As(v.err, &dns) || !dns.IsNotFound {
-		what = fmt.Sprintf("the name %s can't be resolved: %s", e.url.Hostname(), cause(v.err, c.timeout))
-	}
-	s.problem("connection", what, do)
-}
-
-func (c *checker) reportNoConnection(s section, e endpoint, v *probe) {
-	to := hostPort(e.url)
-	if v.proxy != nil {
-		to = "the proxy " + v.proxy.Host
-	}
-	switch {
-	case errors.Is(v.err, syscall.ECONNREFUSED):
-		s.problem("connection", to+" refuses connections: nothing listens there",
-			"check the port in "+e.flag("url")+" and that the server runs; one that listens on 127.0.0.1 can't be reached "+
-				"from another machine or container")
-	case timedOut(v.err):
-		s.problem("connection", fmt.Sprintf("%s does not answer within %v: the host is away, or a firewall drops packets", to,
-			c.timeout),
-			"check host and port in "+e.flag("url")+", and the firewalls and network policies between here and there")
-	default:
-		s.problem("connection", fmt.Sprintf("no connection to %s: %s", to, cause(v.err, c.timeout)),
-			"check host and port in "+e.flag("url"))
-	}
-}
-
 // reportCertificate reports an accepted certificate.
-func (c *checker) reportCertificate(s section, e endpoint, v *probe) {
-	certificate := v.tls.PeerCertificates[0]
-	text := fmt.Sprintf("%s; %s", tls.VersionName(v.tls.Version), describe(certificate))
+func reportCertificate(s section, e *endpoint) {
+	certificate := e.answer.TLS.PeerCertificates[0]
+	text := fmt.Sprintf("%s; %s", tls.VersionName(e.answer.TLS.Version), describe(certificate))
 	if e.access.CAFile != "" {
 		text += "; trusted by " + e.access.CAFile
-	}
-	if v.wantsClientCert {
-		if e.access.CertFile != "" {
-			text += "; a client certificate was requested and sent"
-		} else {
-			text += "; a client certificate was requested, and none is configured"
-		}
 	}
 	if left := time.Until(certificate.NotAfter); left < certificateSoon {
 		s.warn("tls", fmt.Sprintf("%s, in %s", text, span(left)), "see that the server's certificate is renewed in time: "+
@@ -143,8 +160,8 @@ func (c *checker) reportCertificate(s section, e endpoint, v *probe) {
 
 // reportOwnCertificate reports how long the client's certificate is valid. Whether the server accepts it comes later,
 // if it requests one.
-func reportOwnCertificate(s section, e endpoint) {
-	own, err := e.credentials.TLS().GetClientCertificate(nil)
+func reportOwnCertificate(s section, e *endpoint, credentials *access.Access) {
+	own, err := credentials.TLS().GetClientCertificate(nil)
 	if err != nil { // it could just be read
 		reportUnusable(s, "certificate", err)
 		return
@@ -190,144 +207,4 @@ func span(d time.Duration) string {
 		return plural(int(d.Hours()), "hour")
 	}
 	return plural(int(d.Hours()/24), "day")
-}
-
-// reportTLS reports an error of TLS, and returns whether it is one.
-func (c *checker) reportTLS(s section, e endpoint, v *probe) bool {
-	var wrong *access.TLSError
-	if !errors.As(e.credentials.Explain(v.err), &wrong) {
-		return false
-	}
-	s.problem("tls", wrong.What+c.details(e, wrong), wrong.Do)
-	return true
-}
-
-// details describes a refused certificate: what the decision depends on.
-func (c *checker) details(e endpoint, wrong *access.TLSError) string {
-	var verify *tls.CertificateVerificationError
-	var host x509.HostnameError
-	var invalid x509.CertificateInvalidError
-	if !errors.As(wrong, &verify) || len(verify.UnverifiedCertificates) == 0 {
-		return ""
-	}
-	leaf := verify.UnverifiedCertificates[0]
-	text := ": it is a " + describe(leaf)
-	switch {
-	case errors.As(wrong, &host):
-		text += ", for " + some(namesOf(leaf))
-	case errors.As(wrong, &invalid) && invalid.Cert != nil:
-		if invalid.Cert != leaf {
-			text += "; the other is a " + describe(invalid.Cert)
-		}
-		text += "; this machine's clock says " + time.Now().UTC().Format(time.RFC3339)
-	case leaf.Subject.String() == leaf.Issuer.String():
-		text += " (self-signed: it is its own authority)"
-	}
-	return text
-}
-
-func namesOf(c *x509.Certificate) []string {
-	list := append([]string{}, c.DNSNames...)
-	for _, ip := range c.IPAddresses {
-		list = append(list, ip.String())
-	}
-	if len(list) == 0 {
-		return []string{"nobody: it names no host, and its common name does not count"}
-	}
-	return list
-}
-
-func (c *checker) reportNoHandshake(s section, e endpoint, v *probe) {
-	switch {
-	case c.reportTLS(s, e, v):
-	case timedOut(v.err):
-		s.problem("tls", fmt.Sprintf("%s accepts the connection and sends nothing for %v", hostPort(e.url), c.timeout),
-			"check the port in "+e.flag("url")+": the server there may expect another protocol than TLS")
-	default:
-		s.problem("tls", fmt.Sprintf("the TLS handshake with %s failed: %s", hostPort(e.url), cause(v.err, c.timeout)),
-			"check the port in "+e.flag("url")+": does the server speak TLS there, and versions 1.2 or 1.3?")
-	}
-}
-
-// reportNoAnswer reports a connection without an answer.
-func (c *checker) reportNoAnswer(ctx context.Context, s section, e endpoint, v *probe) {
-	text := v.err.Error()
-	switch {
-	case c.reportTLS(s, e, v): // with TLS 1.3 the server checks a client certificate after the handshake
-	case timedOut(v.err):
-		s.problem("answer", fmt.Sprintf("%s accepts the connection and does not answer within %v", hostPort(e.url),
-			c.timeout),
-			"check the port in "+e.flag("url")+"; if it is right, see whether the server is overloaded or hangs")
-	case strings.Contains(text, `malformed HTTP response "\x00\x00`):
-		s.problem("answer", hostPort(e.url)+" speaks HTTP/2 without being asked, as a gRPC port does",
-			"use the port of "+e.name+", not the one for gRPC (participant: http-ledger-api.port)")
-	case e.url.Scheme == "http" && v.proxy == nil && c.speaksTLS(ctx, e.url):
-		c.reportTLSExpected(s, e)
-	default:
-		s.problem("answer", fmt.Sprintf("%s accepts the connection and sends no HTTP answer: %s", hostPort(e.url),
-			cause(v.err, c.timeout)),
-			"check the port in "+e.flag("url")+": is it that of "+e.name+"?")
-	}
-}
-
-// reportDetour reports an answer that is certainly not the server's own, and returns whether it is one.
-func (c *checker) reportDetour(s section, e endpoint, v *probe) bool {
-	switch {
-	// the text of several servers
-	case v.status == http.StatusBadRequest && e.url.Scheme == "http" && strings.Contains(v.body, "HTTPS"):
-		c.reportTLSExpected(s, e)
-	case v.status >= 300 && v.status < 400:
-		reportRedirect(s, e, v)
-	case v.status == http.StatusBadGateway, v.status == http.StatusServiceUnavailable,
-		v.status == http.StatusGatewayTimeout:
-		s.problem("answer", fmt.Sprintf("the answer is %s: %q", statusText(v.status), head(v.body, 120)),
-			"see whether the server behind it runs and is ready; the answer may be that of a proxy before it")
-	default:
-		return false
-	}
-	return true
-}
-
-func reportRedirect(s section, e endpoint, v *probe) {
-	location := v.header.Get("Location")
-	to, err := v.url.Parse(location)
-	if err != nil || location == "" {
-		s.problem("answer", fmt.Sprintf("the answer is %s, without a location", statusText(v.status)), "check "+e.flag("url"))
-		return
-	}
-	to.RawQuery, to.Fragment, to.User = "", "", nil // they may contain secrets
-	do := "set " + e.flag("url") + " to the server itself: redirects are not followed, because a POST would lose its " +
-		"body and the token would go elsewhere"
-	if to.Scheme != e.url.Scheme && to.Hostname() == e.url.Hostname() {
-		do = "use " + to.Scheme + ":// in " + e.flag("url")
-	}
-	s.problem("answer", fmt.Sprintf("the answer is %s to %s", statusText(v.status), head(to.String(), 200)), do)
-}
-
-func statusText(status int) string {
-	return strings.TrimSpace(strconv.Itoa(status) + " " + http.StatusText(status))
-}
-
-func (c *checker) reportTLSExpected(s section, e endpoint) {
-	secure := *e.url
-	secure.Scheme = "https"
-	s.problem("tls", hostPort(e.url)+" speaks TLS, and the URL says http", "use "+shown(&secure))
-}
-
-func (c *checker) speaksTLS(ctx context.Context, u *url.URL) bool {
-	within, cancel := c.step(ctx)
-	defer cancel()
-	return speaksTLS(within, u)
-}
-
-// cause returns the text of an error without what net/http and the context add.
-func cause(err error, timeout time.Duration) string {
-	var op *net.OpError
-	switch {
-	case timedOut(err):
-		return fmt.Sprintf("nothing came within %v", timeout)
-	case errors.As(err, &op) && op.Err != nil:
-		return op.Err.Error()
-	}
-	return err.Error()
 }

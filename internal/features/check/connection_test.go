@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -18,32 +17,21 @@ import (
 	"ledgerindexer/sandbox"
 )
 
+// What the clients refuse is a finding that repeats no secret.
 func TestURLForms(t *testing.T) {
 	t.Parallel()
 	for given, says := range map[string]string{
-		"participant.example.com:7575":       "has no scheme",
-		"grpc://participant:7575":            "has the scheme grpc",
-		"postgres://u:hunter2@host/db":       "has the scheme postgres",
-		"https://":                           "names no host",
-		"http://127.0.0.1:99999":             "has the port 99999",
-		"http://127.0.0.1:1/api\n":           "has white space around it",
-		"http://host/?token=hunter2":         "has a query",
-		"http://u:hunter2@host:port":         "can't be read as a URL",
-		"http://u:1/hunter2@host":            "an @ behind its host",
-		"https://hunter2/y@host":             "an @ behind its host",
-		"http://\x00\x1b[31mhunter2":         "can't be read as a URL",
-		strings.Repeat("x", 100_000) + "://": "has the scheme",
+		"participant.example.com:7575": "must be of the form http://host:port/prefix or https://host:port/prefix",
+		"http://u:hunter2@host:port":   "must be of the form",
+		"https://hunter2/y@host":       "an @ behind its host",
 	} {
-		for _, group := range []string{GroupLedger, GroupScan} {
-			cfg := Config{LedgerURL: given}
-			if group == GroupScan {
-				cfg = Config{ScanURL: given}
-			}
-			report := look(t, cfg)
+		report := look(t, Config{LedgerURL: given, ScanURL: given})
+		for group, flag := range map[string]string{GroupLedger: "--ledger-url", GroupScan: "--scan-url"} {
 			require.Equal(t, []string{"problem " + group + "/url"}, of(report, group), given)
+			require.Contains(t, find(t, report, group, "url").Text, flag)
 			require.Contains(t, find(t, report, group, "url").Text, says)
-			requireNoSecret(t, report, "hunter2")
 		}
+		requireNoSecret(t, report, "hunter2")
 	}
 }
 
@@ -61,7 +49,8 @@ func TestNobodyListens(t *testing.T) {
 		ledgerSide, scanSide, report := connecting(t, Config{LedgerURL: scheme + "://127.0.0.1:1"})
 		require.Equal(t, []string{"ok ledger/url", "problem ledger/connection"}, ledgerSide)
 		require.Equal(t, []string{"ok scan/url", "problem scan/connection"}, scanSide)
-		require.Contains(t, find(t, report, GroupLedger, "connection").Text, "127.0.0.1:1 refuses connections")
+		require.Contains(t, find(t, report, GroupLedger, "connection").Text, "nothing listens at "+scheme+"://127.0.0.1:1: ")
+		require.Contains(t, find(t, report, GroupScan, "connection").Do, "check the port in --scan-url")
 	}
 }
 
@@ -112,16 +101,16 @@ func speaking(t *testing.T, text string, hangsUp bool) (address string) {
 func TestASilentServerIsNotWaitedForForEver(t *testing.T) {
 	t.Parallel()
 	address := silent(t)
-	for scheme, topic := range map[string]string{"http": "answer", "https": "tls"} {
+	for _, scheme := range []string{"http", "https"} {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
 			ledgerSide, scanSide, report := connecting(t, Config{
 				LedgerURL: scheme + "://" + address, DatabaseURL: "postgres://u:hunter2@" + address + "/d", Timeout: shortPatience,
 			})
-			require.Equal(t, []string{"ok ledger/url", "ok ledger/connection", "problem ledger/" + topic}, ledgerSide)
-			require.Equal(t, []string{"ok scan/url", "ok scan/connection", "problem scan/" + topic}, scanSide)
+			require.Equal(t, []string{"ok ledger/url", "problem ledger/connection"}, ledgerSide)
+			require.Equal(t, []string{"ok scan/url", "problem scan/connection"}, scanSide)
 			require.Equal(t, []string{"problem database/connection"}, of(report, GroupDatabase))
-			require.Contains(t, find(t, report, GroupLedger, topic).Text, shortPatience.String())
+			require.Contains(t, find(t, report, GroupLedger, "connection").Text, shortPatience.String())
 			require.Contains(t, find(t, report, GroupDatabase, "connection").Text, shortPatience.String())
 			requireNoSecret(t, report, "hunter2")
 		})
@@ -135,22 +124,17 @@ func TestAnotherProtocolAnswers(t *testing.T) {
 		hangsUp bool
 		text    string
 	}{
-		"gRPC":    {"\x00\x00\x12\x04\x00\x00\x00\x00\x00", true, "HTTP/2"},
-		"SSH":     {"SSH-2.0-OpenSSH_9.2\r\n", false, "sends no HTTP answer"},
-		"garbage": {strings.Repeat("\x1b[31m\xff\n", 10_000), false, "sends no HTTP answer"},
-		"no end":  {strings.Repeat("x", 10_000), false, "does not answer within"},
-		"nothing": {"", true, "sends no HTTP answer"},
+		"gRPC":    {"\x00\x00\x12\x04\x00\x00\x00\x00\x00", true, "as a port for gRPC does"},
+		"SSH":     {"SSH-2.0-OpenSSH_9.2\r\n", false, "malformed HTTP"},
+		"nothing": {"", true, "EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			address := speaking(t, c.says, c.hangsUp)
-			cfg := Config{LedgerURL: "http://" + address}
-			if name == "no end" {
-				cfg.Timeout = shortPatience
-			}
-			ledgerSide, _, report := connecting(t, cfg)
-			require.Equal(t, []string{"ok ledger/url", "ok ledger/connection", "problem ledger/answer"}, ledgerSide)
-			require.Contains(t, find(t, report, GroupLedger, "answer").Text, c.text)
+			ledgerSide, scanSide, report := connecting(t, Config{LedgerURL: "http://" + address})
+			require.Equal(t, []string{"ok ledger/url", "problem ledger/connection"}, ledgerSide)
+			require.Equal(t, []string{"ok scan/url", "problem scan/connection"}, scanSide)
+			require.Contains(t, find(t, report, GroupLedger, "connection").Text, c.text)
 		})
 	}
 }
@@ -164,61 +148,18 @@ func TestTheWrongSchemeIsSeen(t *testing.T) {
 
 	asPlain := strings.Replace(secure.URL, "https://", "http://", 1)
 	ledgerSide, scanSide, report := connecting(t, Config{LedgerURL: asPlain})
-	require.Equal(t, []string{"ok ledger/url", "ok ledger/connection", "problem ledger/tls"}, ledgerSide)
-	require.Contains(t, scanSide, "problem scan/tls")
-	require.Contains(t, find(t, report, GroupLedger, "tls").Do, secure.URL)
+	require.Equal(t, []string{"ok ledger/url", "problem ledger/answer"}, ledgerSide)
+	require.Equal(t, []string{"ok scan/url", "problem scan/answer"}, scanSide)
+	require.Equal(t, "write https:// in --ledger-url", find(t, report, GroupLedger, "answer").Do)
 
 	asSecure := strings.Replace(plain.URL, "http://", "https://", 1)
 	ledgerSide, scanSide, report = connecting(t, Config{LedgerURL: asSecure})
-	require.Equal(t, []string{"ok ledger/url", "ok ledger/connection", "problem ledger/tls"}, ledgerSide)
-	require.Contains(t, scanSide, "problem scan/tls")
-	require.Contains(t, find(t, report, GroupLedger, "tls").Text, "does not speak TLS")
-
-	// A server that hangs up instead of explaining is asked for a handshake.
-	hangsUp := httptest.NewUnstartedServer(handler)
-	hangsUp.Listener = &cutsPlain{Listener: hangsUp.Listener}
-	hangsUp.StartTLS()
-	defer hangsUp.Close()
-	ledgerSide, _, report = connecting(t, Config{LedgerURL: strings.Replace(hangsUp.URL, "https://", "http://", 1)})
-	require.Equal(t, []string{"ok ledger/url", "ok ledger/connection", "problem ledger/tls"}, ledgerSide)
-	require.Contains(t, find(t, report, GroupLedger, "tls").Text, "speaks TLS")
+	require.Equal(t, []string{"ok ledger/url", "problem ledger/connection"}, ledgerSide)
+	require.Equal(t, []string{"ok scan/url", "problem scan/connection"}, scanSide)
+	require.Contains(t, find(t, report, GroupLedger, "connection").Text, "does not speak TLS")
 }
 
-// cutsPlain closes connections on which plain HTTP comes, without a word.
-type cutsPlain struct{ net.Listener }
-
-func (l *cutsPlain) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &cutPlain{Conn: conn}, nil
-}
-
-type cutPlain struct {
-	net.Conn
-	begun bool // what follows the first byte of a handshake is anything
-	cut   bool
-}
-
-func (c *cutPlain) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if n > 0 && !c.begun && p[0] == 'G' {
-		c.cut = true
-		_ = c.Conn.Close()
-	}
-	c.begun = c.begun || n > 0
-	return n, err
-}
-
-func (c *cutPlain) Write(p []byte) (int, error) {
-	if c.cut {
-		return 0, net.ErrClosed
-	}
-	return c.Conn.Write(p)
-}
-
-// Whatever stands before the API: the report says where the API is, or that there is none.
+// Whatever stands before the API: one cause is one problem, with what the clients say of it.
 func TestAnswersThatAreNotTheAPI(t *testing.T) {
 	t.Parallel()
 	api := sandbox.NewServer(grown(5), sandbox.ServerOptions{})
@@ -240,37 +181,26 @@ func TestAnswersThatAreNotTheAPI(t *testing.T) {
 		says    string
 		do      string
 	}{
-		"the API's own path in the URL": {api, "/v2", "", "/v2-less"},
-		"one of its operations":         {api, "/v2/updates", "", "/v2-less"},
-		"a prefix too many":             {api, "/ledger", "", "/v2-less"},
-		"a prefix that is missing":      {under("/api/json-api"), "", "/api/json-api", "/api/json-api"},
-		"an unknown prefix":             {under("/somewhere"), "", "no update stream", "path-prefix"},
-		"a web page":                    {answer(200, "text/html; charset=UTF-8", "<!DOCTYPE html><p>Welcome"), "", "a web page answers (200 OK)", "path prefix"},
-		"a page without its type":       {answer(404, "", " <html>"), "", "a web page answers (404 Not Found)", "path prefix"},
-		"a login page":                  {redirect("https://login.example.com/?client_secret=hunter2"), "", "302 Found to https://login.example.com/", "redirects are not followed"},
-		"a redirect to the secure port": {http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "https://"+r.Host+r.URL.Path, http.StatusMovedPermanently)
-		}), "", "301 Moved Permanently", "use https:// in --ledger-url"},
-		"a redirect to nowhere":   {redirect(""), "", "without a location", "--ledger-url"},
-		"nobody behind the proxy": {answer(502, "text/html", "<html>Bad Gateway"), "", "502 Bad Gateway", "proxy"},
-		"starting":                {answer(503, "text/plain", "\x1b[2Jnot ready\n"), "", "not ready", "ready"},
-		"Scan":                    {scanService(t, scanOptions{}), "", "no update stream", "path prefix"},
-		"an endless answer":       {answer(200, "text/html", strings.Repeat("<html>", 1<<20)), "", "a web page answers", "path prefix"},
+		"the API's own path in the URL": {api, "/v2", "no update stream", "without /v2"},
+		"a prefix that is missing":      {under("/json-api"), "", "no update stream", "such as /json-api"},
+		"a web page":                    {answer(200, "text/html; charset=UTF-8", "<!DOCTYPE html><p>Welcome"), "", "is --ledger-url the base of the JSON API?", "the right server"},
+		"a page without its type":       {answer(404, "", " <html>"), "", "no update stream", "path prefix"},
+		"a login page":                  {redirect("https://login.example.com/?client_secret=hunter2"), "", "it redirects to https://login.example.com/, which is not followed", "the right server"},
+		"nobody behind the proxy":       {answer(502, "text/html", "<html>Bad Gateway"), "", "a proxy may be what answers: see whether the server behind it runs", "the right server"},
+		"starting":                      {answer(503, "text/plain", "\x1b[2Jnot ready\n"), "", "not ready", "the right server"},
+		"Scan":                          {scanService(t, scanOptions{}), "", "no update stream", "path prefix"},
+		"an endless answer":             {answer(200, "text/html", strings.Repeat("<html>", 1<<20)), "", "<html>", "the right server"},
+		"asked too often":               {answer(429, "text/plain", "slower"), "", "429 Too Many Requests", "wait a while"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := serve(t, c.handler)
 			report := look(t, Config{LedgerURL: server.URL + c.path})
-			require.Equal(t, []string{"ok ledger/url", "ok ledger/connection", "problem ledger/answer"}, of(report, GroupLedger))
+			require.Equal(t, []string{"ok ledger/url", "problem ledger/answer"}, of(report, GroupLedger))
 			require.Equal(t, 1, report.Problems, "one cause is one problem")
 			f := find(t, report, GroupLedger, "answer")
 			require.Contains(t, f.Text, c.says)
-			do := c.do
-			if do == "/v2-less" {
-				require.True(t, strings.HasSuffix(f.Do, "use --ledger-url "+server.URL), f.Do)
-				return
-			}
-			require.Contains(t, f.Do, do)
+			require.Contains(t, f.Do, c.do)
 			requireNoSecret(t, report, "hunter2")
 		})
 	}
@@ -285,7 +215,7 @@ func TestAnotherJSONAPI(t *testing.T) {
 			_, _ = w.Write([]byte(body))
 		})).URL
 		report := look(t, Config{LedgerURL: url, Scope: ofAlice})
-		require.Contains(t, levels(report), "problem scope/reading", body)
+		require.Positive(t, report.Problems, body)
 		require.Empty(t, report.Next)
 	}
 }
@@ -307,25 +237,6 @@ func TestTokenOverPlainHTTP(t *testing.T) {
 		require.Equal(t, level, find(t, report, GroupLedger, "url").Level, host)
 		requireNoSecret(t, report, "s3cret")
 	}
-}
-
-func TestNotReady(t *testing.T) {
-	t.Parallel()
-	inner := sandbox.NewServer(grown(5), sandbox.ServerOptions{})
-	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Path == "/readyz" && !strings.Contains(r.Header.Get("Accept"), "text/plain"): // as 3.5.5 does
-			w.WriteHeader(http.StatusNotAcceptable)
-			return
-		case r.URL.Path == "/readyz":
-			http.Error(w, "[-] ledger failed (NOT_SERVING)", http.StatusServiceUnavailable)
-			return
-		}
-		inner.ServeHTTP(w, r)
-	})).URL
-	report := look(t, Config{LedgerURL: url})
-	require.Equal(t, []string{"warning ledger/ready", "note scan/url", "note database/url"}, wrong(report))
-	require.Contains(t, find(t, report, GroupLedger, "ready").Text, "NOT_SERVING")
 }
 
 func TestReleases(t *testing.T) {
@@ -377,16 +288,4 @@ func TestTheClockOfTheServer(t *testing.T) {
 
 func httpDate(ahead time.Duration) string {
 	return time.Now().Add(ahead).UTC().Format(http.TimeFormat)
-}
-
-// An address must be understood with and without a port, and for the numeric addresses of both families.
-func TestHostPort(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"https://h": "h:443", "http://h": "h:80", "http://h:7575/p": "h:7575", "https://[::1]": "[::1]:443",
-	} {
-		u, err := url.Parse(text)
-		require.NoError(t, err)
-		require.Equal(t, want, hostPort(u))
-	}
 }

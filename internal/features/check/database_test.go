@@ -281,35 +281,6 @@ func TestTheLedgersEndIsAskedAgain(t *testing.T) {
 	}
 }
 
-// A database stays with its scope, so no other one is proposed for it.
-func TestNoScopeIsProposedThatTheDatabaseDoesNotHold(t *testing.T) {
-	t.Parallel()
-	brief.Long(t, "takes a database for each scope")
-	a, ledgerURL, l := guarded(t, sandbox.ServerOptions{})
-	a.SetUser(sandbox.User{ID: "reader", Rights: []sandbox.Right{sandbox.CanReadAs("alice::1220")}})
-	for name, c := range map[string]struct {
-		stored *ledger.Scope
-		paste  []string
-		do     string
-	}{
-		"nothing yet":    {nil, []string{"--parties=alice::1220"}, "or read as the parties that it may read as"},
-		"any party":      {&anyParty, nil, "grant the user CanReadAsAnyParty: the database holds a scope already"},
-		"just that":      {&ofAlice, []string{"--parties=alice::1220"}, "or read as the parties that it may read as"},
-		"something else": {new(scopeOf("zoe")), nil, "the database holds a scope already"},
-	} {
-		url := throwaway.Migrated(t, migrate)
-		if c.stored != nil {
-			leader := leading(t, url)
-			require.NoError(t, leader.Start(t.Context(), l.ParticipantID(), *c.stored, 7, false))
-			leader.Close()
-		}
-		report := look(t, Config{LedgerURL: ledgerURL, LedgerAccess: tokenFile(t, a.Token("reader")), DatabaseURL: url})
-		f := find(t, report, GroupScope, "reading")
-		require.Equal(t, c.paste, nonEmpty(f.Paste), name)
-		require.Contains(t, f.Do, c.do, name)
-	}
-}
-
 func nonEmpty(list []string) []string {
 	if len(list) == 0 {
 		return nil

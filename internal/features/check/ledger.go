@@ -2,26 +2,18 @@ package check
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/go-json-experiment/json"
-
-	"ledgerindexer/internal/base/access"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
 )
 
 type ledgerState struct {
 	endpoint endpoint
-	probed   *probe              // nil: it could not be tried
 	client   *participant.Client // nil: there is no server to ask
-	tlsBad   bool                // a TLS file can't be used
 	because  string              // why the later steps are skipped; empty: they are not
 
 	version       string
@@ -30,14 +22,11 @@ type ledgerState struct {
 	reported      bool              // the server's operations were reported
 	user          *participant.User // nil: not known
 	reads         bool              // the scope may be read
-	proposal      *proposal         // of another scope; nil: none
 
 	end     *ledger.Offset // nil: not known
 	endless bool           // the server does not return its ledger end
 	pruned  *ledger.Offset // nil: not known
 }
-
-const pathVersion = "/v2/version"
 
 func (c *checker) checkLedger(ctx context.Context) {
 	if c.cfg.LedgerURL == "" {
@@ -45,10 +34,19 @@ func (c *checker) checkLedger(ctx context.Context) {
 		c.ledger.because = "no --ledger-url"
 		return
 	}
-	c.reachLedger(ctx)
-	token := c.checkToken(ctx)
-	if c.ledger.because == "" {
-		c.askLedger(ctx, token)
+	l := &c.ledger
+	l.endpoint = endpoint{flags: "ledger", access: c.cfg.LedgerAccess}
+	// the scope's own errors are reported with it
+	anonymous, err := participant.New(l.endpoint.anonymous(c.cfg.LedgerURL), ledger.Scope{Shape: ledger.ShapeACSDelta})
+	reached := c.reach(ctx, c.section(GroupLedger), &l.endpoint, c.cfg.LedgerURL, anonymous, err)
+	c.clockOf("participant", l.endpoint)
+	l.because = "there is no connection to the participant"
+	if l.endpoint.url != nil {
+		token := c.checkToken(ctx)
+		if reached {
+			l.because = ""
+			c.askLedger(ctx, token)
+		}
 	}
 	if because := c.ledger.because; because != "" {
 		if c.ledger.client != nil && !c.ledger.reported {
@@ -57,102 +55,6 @@ func (c *checker) checkLedger(ctx context.Context) {
 		c.section(GroupScope).skip("ledger", because)
 		c.section(GroupPosition).skip("ledger", because)
 	}
-}
-
-// reachLedger checks each step from the URL to a first answer.
-func (c *checker) reachLedger(ctx context.Context) {
-	s := c.section(GroupLedger)
-	l := &c.ledger
-	l.because = "there is no connection to the participant"
-	u, ok := address(s, "--ledger-url", c.cfg.LedgerURL)
-	if !ok {
-		return
-	}
-	l.endpoint = endpoint{name: "the participant's JSON API", flags: "ledger", access: c.cfg.LedgerAccess, url: u}
-	l.endpoint.access.Flags = l.endpoint.flags
-	if l.tlsBad = !c.prepareTLS(s, &l.endpoint, c.cfg.LedgerURL); l.tlsBad {
-		return
-	}
-	if l.probed, ok = c.connect(ctx, s, l.endpoint, pathVersion); !ok {
-		return
-	}
-	c.clockOf("participant", l.probed)
-	if c.usableAnswer(ctx, s, l.endpoint, l.probed) {
-		l.because = ""
-	}
-}
-
-// prepareTLS reads the TLS files. The token's files, and TLS files that are only for the token endpoint, are checked
-// separately.
-func (c *checker) prepareTLS(s section, e *endpoint, url string) bool {
-	bare := e.access
-	if e.url.Scheme == "http" && bare.OAuth.TokenURL != "" {
-		bare.CAFile, bare.CertFile, bare.KeyFile = "", "", ""
-	}
-	bare.URL, bare.TokenFile, bare.OAuth = url, "", access.OAuth{}
-	var err error
-	if e.credentials, err = access.New(bare, nil); err != nil {
-		reportUnusable(s, "tls", err)
-		return false
-	}
-	return true
-}
-
-// usableAnswer checks the answer to the first request, which had no token. It returns false if other requests would
-// fail the same way.
-func (c *checker) usableAnswer(ctx context.Context, s section, e endpoint, v *probe) bool {
-	switch {
-	case c.reportDetour(s, e, v):
-	case v.isHTML() && v.status != http.StatusUnauthorized && v.status != http.StatusForbidden:
-		c.reportNoAPI(ctx, s, e, fmt.Sprintf("a web page answers (%s)", statusText(v.status)))
-	default:
-		return true
-	}
-	return false
-}
-
-// hasVersion reports whether an answer is that of a participant to /v2/version.
-func hasVersion(v *probe) bool {
-	var answer struct {
-		Version string `json:"version"`
-	}
-	return v.status == http.StatusOK && json.Unmarshal([]byte(v.body), &answer) == nil && answer.Version != ""
-}
-
-// reportNoAPI reports that the server is not the API, and tries other paths of the same server.
-func (c *checker) reportNoAPI(ctx context.Context, s section, e endpoint, what string) {
-	if found := c.elsewhere(ctx, e); found != "" {
-		s.problem("answer", what+"; there is a participant's JSON API at "+found, "use "+e.flag("url")+" "+found)
-		return
-	}
-	s.problem("answer", fmt.Sprintf("%s: there is no JSON Ledger API at %s", what, shown(e.url)),
-		"check host and port; where the API has a path prefix (participant: http-ledger-api.path-prefix; a proxy: its "+
-			"own), write it after the port in "+e.flag("url"))
-}
-
-// elsewhere tries likely URLs of the API; it returns "" if it is at none of them.
-func (c *checker) elsewhere(ctx context.Context, e endpoint) string {
-	within, cancel := c.step(ctx)
-	defer cancel()
-	for _, path := range likelyPrefixes(e.url.Path) {
-		u := *e.url
-		u.User, u.Path, u.RawPath = nil, path, ""
-		if v := send(within, u.JoinPath(pathVersion), e.credentials.TLS()); v.err == nil && hasVersion(v) {
-			return shown(&u)
-		}
-	}
-	return ""
-}
-
-// likelyPrefixes returns path prefixes to try: the path without the API's own part, none, and those that proxies often
-// use.
-func likelyPrefixes(path string) []string {
-	var list []string
-	if before, _, found := strings.Cut(path+"/", "/v2/"); found {
-		list = append(list, before)
-	}
-	list = append(list, "", "/json-api", "/api/json-api", "/api/ledger", "/ledger-api")
-	return slices.DeleteFunc(list, func(p string) bool { return strings.Trim(p, "/") == strings.Trim(path, "/") })
 }
 
 // askLedger checks all that needs requests with the token.
@@ -209,16 +111,14 @@ func (c *checker) reportServer(ctx context.Context) bool {
 	offered := func(o participant.Offer) bool { return o.There() || o.Presence == participant.Refused }
 	if !offered(l.survey.Updates) && !offered(l.survey.UpdatesFlats) {
 		l.because = "the server offers no update stream"
-		for _, o := range l.offers() {
-			if o.Presence == participant.Unknown {
-				s.problem("answer", fmt.Sprintf("the server's operations are not known: %v", o.Err), "see whether the server is "+
-					"overloaded or starting, and check again")
-				return false
-			}
+		discovery, cancel := context.WithTimeout(ctx, discoveries*c.timeout)
+		defer cancel()
+		if _, err := l.client.Discover(discovery); err != nil {
+			what, do := explained(err)
+			s.problem("answer", what, do)
+			return false
 		}
-		c.reportNoAPI(ctx, s, l.endpoint, fmt.Sprintf("the server answers, and has no update stream (%s for %s)",
-			statusText(l.probed.status), pathVersion))
-		return false
+		l.because = ""
 	}
 	c.reportVersion(s)
 	if l.participantID != "" {
@@ -227,7 +127,6 @@ func (c *checker) reportServer(ctx context.Context) bool {
 		s.note("participant", "it does not return its id: another one behind the URL would not be noticed")
 	}
 	c.reportOffers(s)
-	c.reportReady(ctx, s)
 	return true
 }
 
@@ -370,30 +269,4 @@ func (c *checker) listTokens(ctx context.Context) (has bool, unknown string) {
 func unclear(s section, topic, what string, o participant.Offer) {
 	s.warn(topic, fmt.Sprintf("%s is not known: %v", what, o.Err), "see whether the server is overloaded or starting, "+
 		"and check again")
-}
-
-// reportReady checks the participant's own readiness, if it reports that.
-func (c *checker) reportReady(ctx context.Context, s section) {
-	within, cancel := c.step(ctx)
-	defer cancel()
-	v := send(within, c.ledger.endpoint.url.JoinPath("/readyz"), c.ledger.endpoint.credentials.TLS())
-	switch {
-	case v.err != nil || v.isHTML():
-	case v.status == http.StatusOK:
-		s.ok("ready", "the participant says that it is ready")
-	case v.status == http.StatusServiceUnavailable:
-		s.warn("ready", fmt.Sprintf("the participant says that it is not ready: %q", head(v.body, 200)),
-			"see what it waits for; the indexer waits with it")
-	}
-}
-
-// explained returns the finding's text and cure for an error of a client.
-func explained(err error) (what, do string) {
-	if p, ok := errors.AsType[*ledger.Problem](err); ok {
-		return p.Error(), p.Do
-	}
-	if timedOut(err) {
-		return "no answer came in time: " + err.Error(), "see whether the server is overloaded, and check again"
-	}
-	return err.Error(), "see what the server's log says, and check again"
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"ledgerindexer/ingest"
@@ -81,31 +80,16 @@ func (c *checker) checkScan(ctx context.Context) {
 			"https://scan.example.com/api/scan")
 		return
 	}
-	u, ok := address(s, "--scan-url", c.cfg.ScanURL)
-	if !ok {
-		return
-	}
-	e := endpoint{name: "the Scan service", flags: "scan", access: c.cfg.ScanAccess, url: u}
-	e.access.Flags = e.flags
-	if !c.prepareTLS(s, &e, c.cfg.ScanURL) {
-		return
-	}
-	v, ok := c.connect(ctx, s, e, "/version")
-	if !ok {
-		return
-	}
-	c.clockOf("Scan service", v)
-	if c.reportDetour(s, e, v) {
-		return
-	}
-	// A proxy may answer a request without a token with a web page.
-	if v.isHTML() && !e.tokenConfigured() && (v.status == http.StatusOK || v.status == http.StatusNotFound) {
-		c.reportNoScan(ctx, s, e, v)
+	e := endpoint{flags: "scan", access: c.cfg.ScanAccess}
+	anonymous, err := scan.New(e.anonymous(c.cfg.ScanURL))
+	reached := c.reach(ctx, s, &e, c.cfg.ScanURL, anonymous, err)
+	c.clockOf("Scan service", e)
+	if !reached {
 		return
 	}
 	checkSecretFiles(s, c.cfg.ScanAccess)
 	client, err := scan.New(scan.Config{URL: c.cfg.ScanURL, Access: c.cfg.ScanAccess})
-	if err != nil { // the URL and the TLS files were checked before
+	if err != nil { // the URL was checked before
 		reportUnusable(s, "token", err)
 		return
 	}
@@ -114,7 +98,7 @@ func (c *checker) checkScan(ctx context.Context) {
 	if _, ok := c.fetchToken(ctx, s, client.Access()); !ok {
 		return
 	}
-	c.askScan(ctx, s, e, v, client)
+	c.askScan(ctx, s, e, client)
 	c.checkOtherScans(ctx, s)
 }
 
@@ -141,7 +125,7 @@ func (c *checker) checkOtherScans(ctx context.Context, s section) {
 		cancel()
 		switch {
 		case err != nil:
-			what, do := explainedScan(err)
+			what, do := explained(err)
 			s.problem("url", fmt.Sprintf("of the services, %s: %s", url, what), do)
 		case service.NetworkID != c.scan.networkID:
 			s.problem("networks", fmt.Sprintf("%s is of the network of %s, and the first --scan-url of that of %s", url,
@@ -156,7 +140,7 @@ func (c *checker) checkOtherScans(ctx context.Context, s section) {
 
 // askScan requests the service's release and network, and the newest records. A Scan without that history still returns
 // its release.
-func (c *checker) askScan(ctx context.Context, s section, e endpoint, v *probe, client *scan.Client) {
+func (c *checker) askScan(ctx context.Context, s section, e endpoint, client *scan.Client) {
 	if c.cfg.ScanHistory.Auto() {
 		c.chooseHistory(ctx, s, client)
 	}
@@ -179,11 +163,14 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, v *probe, 
 		s.problem("token", err.Error(), do)
 		return
 	case serviceErr != nil:
-		what, do := explainedScan(serviceErr)
+		what, do := explained(serviceErr)
 		s.problem("version", what, do)
 	case service.Release == "" && (errors.Is(err, ledger.ErrNotOffered) || service.NetworkID == "" &&
 		c.cfg.ScanHistory == config.ScanUpdates):
-		c.reportNoScan(ctx, s, e, v)
+		_, err := client.Version(within)
+		what, _ := explained(err)
+		s.problem("answer", what, "give the base of the service with its path, mostly https://HOST/api/scan; if that is "+
+			"what "+e.flag("url")+" is, ask the operator of the service whether it is up")
 		return
 	default:
 		reportService(s, service)
@@ -198,7 +185,7 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, v *probe, 
 		c.scan.without = true
 		c.reportNoHistory(s)
 	case err != nil:
-		what, do := explainedScan(err)
+		what, do := explained(err)
 		s.problem("transactions", what, do)
 	default:
 		c.scan.reads = true
@@ -220,7 +207,7 @@ func (c *checker) askForUpdates(ctx context.Context, s section, client *scan.Cli
 		s.note("updates", "not served before the service's history is complete: %v", err)
 		c.scan.reads = true
 	case err != nil:
-		what, do := explainedScan(err)
+		what, do := explained(err)
 		s.problem("updates", what, do)
 	case end == 0:
 		s.note("updates", "the network has no updates yet")
@@ -264,45 +251,6 @@ func (c *checker) reportNoHistory(s section) {
 		return
 	}
 	s.warn("transactions", what+"; the updates are read without it", do)
-}
-
-// explainedScan returns the finding's text and cure for an error of the Scan client.
-func explainedScan(err error) (what, do string) {
-	what, do = explained(err)
-	answer, ok := errors.AsType[*scan.Error](err)
-	if !ok {
-		return what, do
-	}
-	switch answer.Status {
-	case http.StatusTooManyRequests:
-		do = "wait a while, and check again; the indexer waits too. If it lasts, ask the operator of the service how many " +
-			"requests it allows"
-	case http.StatusOK:
-		do = "check --scan-url: the answer is not that of a Scan service"
-	}
-	return what, do
-}
-
-// reportNoScan reports that the server is not a Scan, and tries the usual path of one.
-func (c *checker) reportNoScan(ctx context.Context, s section, e endpoint, v *probe) {
-	const prefix = "/api/scan"
-	there := strings.TrimRight(e.url.Path, "/") == prefix
-	if !there {
-		within, cancel := c.step(ctx)
-		defer cancel()
-		u := *e.url
-		u.User, u.Path, u.RawPath = nil, prefix, ""
-		if v := send(within, u.JoinPath("/version"), e.credentials.TLS()); v.err == nil && hasVersion(v) {
-			s.problem("answer", "there is no Scan at "+shown(e.url)+", but one at "+shown(&u), "use --scan-url "+shown(&u))
-			return
-		}
-	}
-	do := "give the base of the service with its path, mostly https://HOST" + prefix
-	if there {
-		do = "check host and port of --scan-url, and ask the operator of the service whether it is up"
-	}
-	s.problem("answer", fmt.Sprintf("what answers at %s is not a Scan: %s for /version: %q", shown(e.url),
-		statusText(v.status), head(v.body, 200)), do)
 }
 
 func reportHistory(s section, records []ledger.Transaction) {

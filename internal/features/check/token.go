@@ -33,15 +33,10 @@ func (c *checker) checkToken(ctx context.Context) tokenState {
 	cfg := c.cfg.LedgerAccess
 	cfg.Flags, cfg.URL = "ledger", c.cfg.LedgerURL
 	state := tokenState{configured: cfg.TokenFile != "" || cfg.OAuth.TokenURL != ""}
-	if c.ledger.endpoint.url == nil {
-		cfg.URL = "" // reported before
-	}
 	credentials, err := access.New(cfg, nil)
 	if err != nil {
 		state.unusable = true
-		if !c.ledger.tlsBad { // reported before
-			reportUnusable(s, "token", err)
-		}
+		reportUnusable(s, "token", err)
 		return state
 	}
 	defer credentials.Close()
