@@ -343,7 +343,8 @@ func TestParticipantThatDoesNotAnswerWhoItIsIsAskedAgain(t *testing.T) {
 			for range 2 {
 				page, err := read(t.Context(), c)
 				require.Equal(t, http.StatusServiceUnavailable, retryable(t, err).Status)
-				require.ErrorContains(t, err, "check the participant's identity: participant-id")
+				require.ErrorContains(t, err, "check the participant's identity: ")
+				require.ErrorContains(t, err, "participant-id: HTTP status 503")
 				require.Zero(t, page)
 			}
 			s.second.Store(false)

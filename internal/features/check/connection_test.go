@@ -2,7 +2,7 @@ package check
 
 import (
 	"context"
-	"fmt"
+	"encoding/json"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -252,7 +252,7 @@ func TestReleases(t *testing.T) {
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(w, `{"version": %q}`, version)
+			_ = json.NewEncoder(w).Encode(map[string]string{"version": version})
 		})).URL
 		report := look(t, Config{LedgerURL: url})
 		require.Equal(t, level, find(t, report, GroupLedger, "version").Level, version)
