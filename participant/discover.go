@@ -87,8 +87,8 @@ func (c *Client) discover(ctx context.Context) (Server, error) {
 		}
 		return Server{}, &ledger.Problem{
 			What: err.Error(),
-			Do: "check --ledger-url: it must be the base of the participant's JSON API, with its path prefix where it has one, " +
-				"such as /json-api (participant: http-ledger-api.path-prefix), and without /v2",
+			Do: "check --ledger-url: it must be the base of the participant's JSON API, with its path prefix where it has " +
+				"one, such as /json-api (participant: http-ledger-api.path-prefix), and without /v2",
 		}
 	}
 	if strings.HasPrefix(s.Version, "3.3.") && c.scope.Shape == ledger.ShapeLedgerEffects {

@@ -68,7 +68,7 @@ var documented = map[string]struct {
 	"participant/identity.go": {1, []string{"the participant behind the URL changed"}},
 	"participant/rights.go":   {1, []string{"user X lacks CanReadAs", "the participant does not let the user read", "the participant refuses user X"}},
 	"participant/snapshot.go": {2, []string{"the server serves no snapshots", "the server refuses the token, gives none"}},
-	"participant/verdict.go": {19, []string{"`ledger get`: the server does not offer", "`ledger get`: the participant refuses", "`ledger get`: the participant does not let", "a server's certificate is not trusted", "a server speaks TLS", "the answer to a request is not JSON", "a server refuses access, not as a participant",
+	"participant/verdict.go": {19, []string{"`ledger get`: the server does not offer", "`ledger get`: the participant refuses", "`ledger get`: the participant does not let", "a server's certificate is not trusted", "a server speaks HTTP/2", "the environment names a proxy", "a server speaks TLS", "the answer to a request is not JSON", "a server refuses access, not as a participant",
 		"the participant wants a token and none", "the participant is pruned up to offset P", "the ledger ends below the checkpoint", "reassignments are in flight"}},
 
 	"internal/features/export/bounded.go": {1, []string{"a server answers without end"}},

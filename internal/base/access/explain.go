@@ -38,8 +38,8 @@ func (a *Access) explain(err error, flag, address string, asked *atomic.Bool) er
 	case refused && a.cfg.CertFile == "":
 		return &ConnectionError{What: origin(address) + " wants a client's certificate", Do: give, Configured: true, Err: err}
 	case asked.Load() && brokenOff(err):
-		return &ConnectionError{What: origin(address) + " asked for a client's certificate, got none, and broke off", Do: give,
-			Err: err}
+		return &ConnectionError{What: origin(address) + " asked for a client's certificate, got none, and broke off",
+			Do: give, Err: err}
 	case refused:
 		return &ConnectionError{
 			What: fmt.Sprintf("%s does not accept the client's certificate in %s", origin(address), a.cfg.CertFile),

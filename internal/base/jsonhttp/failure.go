@@ -93,8 +93,8 @@ func (f *Failure) Reason() string {
 }
 
 // Explain says what an error means that means the same of every server: a request without an answer, an answer that is
-// not JSON, and one that is not the server's own. ok is false for other errors. do is empty if the error may pass; what may be empty too: then the error
-// says enough.
+// not JSON, and one that is not the server's own. ok is false for other errors. do is empty if the error may pass;
+// what may be empty too: then the error says enough.
 //
 // Until the server has answered once, a certificate that does not fit is a configuration error: retrying would only
 // hide a wrong flag. Later it may pass, because one of the certificates may be being replaced, and our files are read

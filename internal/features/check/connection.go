@@ -87,8 +87,9 @@ func (c *checker) reach(ctx context.Context, s section, e *endpoint, server stri
 	case err == nil, errors.Is(err, ledger.ErrNotOffered):
 		return true
 	case e.answer == nil && timedOut(err):
-		s.problem("connection", fmt.Sprintf("%s does not answer within %v", shown(e.url), c.timeout), "check host and port in "+
-			e.flag("url")+", the firewalls and network policies in between, and whether the server is overloaded or hangs")
+		s.problem("connection", fmt.Sprintf("%s does not answer within %v", shown(e.url), c.timeout),
+			"check host and port in "+e.flag("url")+", the firewalls and network policies in between, and whether the server is "+
+				"overloaded or hangs")
 		return false
 	case e.answer == nil:
 		s.problem("connection", what, do)

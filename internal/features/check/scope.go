@@ -80,8 +80,8 @@ func describeScope(scope ledger.Scope) string {
 	return strings.Join(parts, "; ")
 }
 
-// reportUnreadable reports why the scope can't be read. Where the user may not read as any party, it proposes those that
-// the user may read as.
+// reportUnreadable reports why the scope can't be read. Where the user may not read as any party, it proposes those
+// that the user may read as.
 func (c *checker) reportUnreadable(s section, err error) {
 	what, do := explained(err)
 	user := c.ledger.user
