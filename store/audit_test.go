@@ -30,9 +30,8 @@ type auditor struct {
 
 // collected returns what a comparison finds.
 func collected(compare func(found audit.Found) error) (list []store.Difference, err error) {
-	err = compare(func(d audit.Difference) error {
+	err = compare(func(d audit.Difference) {
 		list = append(list, store.Difference{Text: d.String(), Offset: d.Offset, Row: d.Row, Element: d.Element, Derived: d.Derived})
-		return nil
 	})
 	return list, err
 }
@@ -70,11 +69,10 @@ func (a auditor) CompareCarried(ctx context.Context, at ledger.Offset, entries [
 		if err != nil {
 			return err
 		}
-		return a.stored.CarriedAt(ctx, at, func(key audit.EntryKey, extra audit.Difference) error {
-			if slices.Contains(keys, key) {
-				return nil
+		return a.stored.CarriedAt(ctx, at, func(key audit.EntryKey, extra audit.Difference) {
+			if !slices.Contains(keys, key) {
+				found(extra)
 			}
-			return found(extra)
 		})
 	})
 }

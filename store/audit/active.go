@@ -28,7 +28,7 @@ import (
 //
 // The keys are those, as ActiveAt has them, of the entries that are stored as active; found is called for each
 // difference. Without a state floor it is not known what was active when indexing began, so entries from before are
-// left out. An error of found ends the comparison and is returned. Memory is in proportion to the entries.
+// left out. Memory is in proportion to the entries.
 func (s *Stored) CompareActive(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry,
 	found Found) (keys []EntryKey, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
@@ -216,9 +216,9 @@ func (c *entryComparison) isElsewhere(p rowPlace) bool {
 
 // withoutViewsOfDamaged returns found without what differs only because of another difference: who is recorded to see
 // an interface view follows from the stakeholders of the stored creation, which are compared before.
-func (c *entryComparison) withoutViewsOfDamaged() func(Difference) error {
+func (c *entryComparison) withoutViewsOfDamaged() func(Difference) {
 	damaged := map[rowPlace]bool{}
-	return func(d Difference) error {
+	return func(d Difference) {
 		if d.NodeID != nil {
 			at := rowPlace{int64(d.Offset), *d.NodeID}
 			switch d.Relation {
@@ -226,11 +226,11 @@ func (c *entryComparison) withoutViewsOfDamaged() func(Difference) error {
 				damaged[at] = damaged[at] || d.Kind != Altered || d.Column == "stakeholders_ref"
 			case "interface_views":
 				if d.Column == "seen_by_ref" && damaged[at] {
-					return nil
+					return
 				}
 			}
 		}
-		return c.found(d)
+		c.found(d)
 	}
 }
 
@@ -245,20 +245,14 @@ func (c *entryComparison) compareActive(ctx context.Context, wanted []rows.Activ
 		list := stored[key]
 		if len(list) == 0 {
 			d := c.names.activeDifference(Missing, "active_contracts", key, w.ActivatedOffset)
-			if err := c.found(d); err != nil {
-				return err
-			}
+			c.found(d)
 			continue
 		}
 		c.keys = append(c.keys, activeKey(key))
-		if err := c.compareStored(w, list[0]); err != nil {
-			return err
-		}
+		c.compareStored(w, list[0])
 		for _, another := range list[1:] {
 			d := c.names.activeDifference(Extra, relationOfActive(another.Closed), key, another.ActivatedOffset)
-			if err := c.found(d); err != nil {
-				return err
-			}
+			c.found(d)
 		}
 	}
 	return nil
@@ -288,7 +282,7 @@ func (s *Stored) activeAsOf(ctx context.Context, tx pgx.Tx, at ledger.Offset,
 	return stored, nil
 }
 
-func (c *entryComparison) compareStored(w *rows.ActiveContract, stored dbsqlc.ActiveAsOfRow) error {
+func (c *entryComparison) compareStored(w *rows.ActiveContract, stored dbsqlc.ActiveAsOfRow) {
 	key := active.Key{ContractID: stored.ContractID, SynchronizerRef: stored.SynchronizerRef}
 	d := c.names.activeDifference(Altered, relationOfActive(stored.Closed), key, stored.ActivatedOffset)
 	columns := []string{"activated_offset", "activated_node_id", "template_ref", "reassignment_counter"}
@@ -298,7 +292,7 @@ func (c *entryComparison) compareStored(w *rows.ActiveContract, stored dbsqlc.Ac
 		}
 		return list
 	}
-	return c.names.reportRows(d, columns,
+	c.names.reportRows(d, columns,
 		texts(w.ActivatedOffset, int64(w.ActivatedNodeID), int64(*w.TemplateRef), w.ReassignmentCounter),
 		texts(stored.ActivatedOffset, int64(stored.ActivatedNodeID), int64(stored.TemplateRef), stored.ReassignmentCounter),
 		c.found)
@@ -335,8 +329,8 @@ SELECT l.contract_id, l.synchronizer_ref, l.activated_offset, true FROM lifetime
 WHERE l.deactivated_offset > $1 AND l.activated_offset <= $1`
 
 // ActiveAt calls each, in no order, for everything that is stored as active as of an offset, at most the watermark:
-// with its key, and the difference that it is where no entry of the participant's snapshot has it. An error of each
-// ends it and is returned. It reads one snapshot of the database row by row, whatever the size.
+// with its key, and the difference that it is where no entry of the participant's snapshot has it. It reads one snapshot
+// of the database row by row, whatever the size.
 func (s *Stored) ActiveAt(ctx context.Context, at ledger.Offset, each EachStored) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.activeAt(ctx, tx, at, each) })
 }
@@ -355,7 +349,8 @@ func (s *Stored) activeAt(ctx context.Context, tx pgx.Tx, at ledger.Offset,
 	var closed bool
 	err = pg.Each(ctx, tx, activeAtSQL, []any{int64(at)}, []any{&key.ContractID, &key.SynchronizerRef, &activated,
 		&closed}, func() error {
-		return each(activeKey(key), names.activeDifference(Extra, relationOfActive(closed), key, activated))
+		each(activeKey(key), names.activeDifference(Extra, relationOfActive(closed), key, activated))
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("read what is active as of offset %d: %w", at, err)

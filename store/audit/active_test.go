@@ -66,7 +66,7 @@ func (a *activity) compareActive(statements ...string) (list []Difference) {
 	tx := a.spoil(statements...)
 	keys, err := a.store.compareActive(a.T.Context(), tx, a.at, a.entries, storetest.Collect(&list))
 	require.NoError(a.T, err)
-	a.besides(keys, &list, func(each func(EntryKey, Difference) error) error {
+	a.besides(keys, &list, func(each EachStored) error {
 		return a.store.activeAt(a.T.Context(), tx, a.at, each)
 	})
 	require.NoError(a.T, tx.Rollback(a.T.Context()))

@@ -36,8 +36,7 @@ func (s *Stored) refuseReplaced(ctx context.Context, tx pgx.Tx, at ledger.Offset
 // as an active entry's, it is compared with that entry, and its key is not among the keys where there is none.
 //
 // The keys are those, as CarriedAt has them, of the stored events and unknown entries that the entries have; found is
-// called for each difference. An error of found ends the comparison and is returned. Memory is in proportion to the
-// entries.
+// called for each difference. Memory is in proportion to the entries.
 func (s *Stored) CompareCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry,
 	found Found) (keys []EntryKey, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
@@ -173,8 +172,7 @@ WHERE v.ledger_offset <= $1
 
 // CarriedAt calls each, in no order, for every event and unknown entry that is stored of the snapshot at an offset, and
 // for views that belong to none, but for what a resync took in: its key, and the difference that it is where no entry
-// of the snapshot has it. An error of each ends it and is returned. It reads one snapshot of the database row by row,
-// whatever the size.
+// of the snapshot has it. It reads one snapshot of the database row by row, whatever the size.
 func (s *Stored) CarriedAt(ctx context.Context, at ledger.Offset, each EachStored) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.carriedAt(ctx, tx, at, each) })
 }
@@ -189,7 +187,8 @@ func (s *Stored) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset,
 	var counter *int64
 	into := []any{&key.kind, &key.offset, &key.number, &row, &counter}
 	err := pg.Each(ctx, tx, carriedAtSQL, []any{int64(at)}, into, func() error {
-		return each(key, key.extra(row, counter))
+		each(key, key.extra(row, counter))
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("read the rows of the snapshot at offset %d: %w", at, err)

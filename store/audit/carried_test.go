@@ -84,7 +84,7 @@ func (c *carried) differences(statements ...string) (list []Difference) {
 		before += int64(len(page))
 		keys = append(keys, more...)
 	}
-	c.besides(keys, &list, func(each func(EntryKey, Difference) error) error {
+	c.besides(keys, &list, func(each EachStored) error {
 		return c.store.carriedAt(c.T.Context(), tx, c.at, each)
 	})
 	require.NoError(c.T, tx.Rollback(c.T.Context()))
@@ -92,15 +92,14 @@ func (c *carried) differences(statements ...string) (list []Difference) {
 }
 
 // besides adds what is stored of a snapshot besides keys, which are of some that is stored.
-func (d *testDB) besides(keys []EntryKey, list *[]Difference, stored func(each func(EntryKey, Difference) error) error) {
+func (d *testDB) besides(keys []EntryKey, list *[]Difference, stored func(each EachStored) error) {
 	d.T.Helper()
 	told := map[EntryKey]bool{}
-	require.NoError(d.T, stored(func(key EntryKey, extra Difference) error {
+	require.NoError(d.T, stored(func(key EntryKey, extra Difference) {
 		if !slices.Contains(keys, key) {
 			*list = append(*list, extra)
 		}
 		told[key] = true
-		return nil
 	}))
 	for _, key := range keys {
 		require.True(d.T, told[key], key)
@@ -119,17 +118,16 @@ func (c *carried) repair() {
 		if len(list) > 0 {
 			require.NoError(c.T, c.repairer.RepairCarried(c.T.Context(), c.at, before, page))
 		}
-		keys, err := c.store.CompareCarried(c.T.Context(), c.at, before, page, func(d Difference) error { return fmt.Errorf("after the repair: %s", d) })
+		keys, err := c.store.CompareCarried(c.T.Context(), c.at, before, page, func(d Difference) { require.Fail(c.T, "after the repair", d.String()) })
 		require.NoError(c.T, err)
 		seen = append(seen, keys...)
 		before += int64(len(page))
 	}
 	var extra []EntryKey
-	require.NoError(c.T, c.store.CarriedAt(c.T.Context(), c.at, func(key EntryKey, _ Difference) error {
+	require.NoError(c.T, c.store.CarriedAt(c.T.Context(), c.at, func(key EntryKey, _ Difference) {
 		if !slices.Contains(seen, key) {
 			extra = append(extra, key)
 		}
-		return nil
 	}))
 	if len(extra) > 0 {
 		require.NoError(c.T, c.repairer.DropCarried(c.T.Context(), c.at, extra))

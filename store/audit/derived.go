@@ -37,9 +37,9 @@ const derivedMemory = "256MB"
 //   - template_interfaces: those that views show. Others do no harm, and may be there for a batch that is about to be
 //     written.
 //
-// found is called for each difference; if it returns an error, the comparison stops with it. step, if not nil, is
-// called with what is compared next. Everything is read in one read-only snapshot, with memory that does not grow with
-// what is stored: the server sorts every event once, on its disk where they are many.
+// found is called for each difference; step, if not nil, with what is compared next. Everything is read in one read-only
+// snapshot, with memory that does not grow with what is stored: the server sorts every event once, on its disk where
+// they are many.
 func (s *Stored) CompareDerived(ctx context.Context, step func(what string), found Found) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		base, err := s.projectionBase(ctx, tx)
@@ -96,7 +96,7 @@ type derivedComparison struct {
 // rows reads rows (relation, offset, row), all of which are missing, or all one too many.
 func (c *derivedComparison) rows(ctx context.Context, kind Disagreement, sql string, args ...any) error {
 	d := Difference{Kind: kind, Derived: true}
-	return pg.Each(ctx, c.tx, sql, args, []any{&d.Relation, &d.Offset, &d.Row}, func() error { return c.found(d) })
+	return pg.Each(ctx, c.tx, sql, args, []any{&d.Relation, &d.Offset, &d.Row}, func() error { c.found(d); return nil })
 }
 
 // outOfCoverage looks for facts outside of coverage.

@@ -43,7 +43,7 @@ func (f *following) compare(ctx context.Context, group []tables.Table, found Fou
 	var i int
 	var wanted, stored []*string
 	return pg.Each(ctx, f.tx, sql, []any{f.arguments}, []any{&i, &wanted, &stored},
-		func() error { return f.report(&group[i], wanted, stored, found) })
+		func() error { f.report(&group[i], wanted, stored, found); return nil })
 }
 
 // differingSQL finds the rows that are on one side only, and those that differ: the columns that they should have, and
@@ -114,7 +114,7 @@ func (c column) shown(row string) string {
 }
 
 // report reports how two rows differ; the one that is nil is not there.
-func (f *following) report(table *tables.Table, wanted, stored []*string, found Found) error {
+func (f *following) report(table *tables.Table, wanted, stored []*string, found Found) {
 	columns, row := f.columns[table.Name], stored
 	if stored == nil {
 		row = wanted
@@ -124,7 +124,7 @@ func (f *following) report(table *tables.Table, wanted, stored []*string, found 
 	if table.Name == "lifetimes" {
 		d.Since = ledger.Offset(numberIn(columns, "activated_offset", row))
 	}
-	return f.names.reportRows(d, columnNames(columns), wanted, stored, found)
+	f.names.reportRows(d, columnNames(columns), wanted, stored, found)
 }
 
 // repair removes the rows that differ, and adds those that are not there then. A row that is right is not touched. What
@@ -161,8 +161,7 @@ func (f *following) repair(ctx context.Context, group []tables.Table) error {
 // CompareBalances compares what follows from the records of the history with them: who took part in which transfer, the
 // running totals of the balance changes, and the rounds for which balances are known.
 //
-// step is called with what is compared next, found for each difference; if found returns an error, the comparison stops
-// with it.
+// step is called with what is compared next, found for each difference.
 func (s *Stored) CompareBalances(ctx context.Context, step func(what string), found Found) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		f, err := s.newFollowing(ctx, tx, tables.Totals, nil, new(dictionaries))

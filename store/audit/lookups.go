@@ -119,10 +119,10 @@ func (s *Stored) CompareLookup(ctx context.Context, contract ledger.Contract, fo
 		var typeName string
 		into := []any{&d.Relation, &d.Column, &typeName, &d.Wanted, &d.Stored}
 		return pg.Each(ctx, tx, lookupColumns, arguments, into, func() error {
-			if alike(column{d.Column, typeName}, d.Wanted, d.Stored) {
-				return nil
+			if !alike(column{d.Column, typeName}, d.Wanted, d.Stored) {
+				found(d)
 			}
-			return found(d)
+			return nil
 		})
 	})
 	if err != nil {

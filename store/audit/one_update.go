@@ -69,10 +69,7 @@ func (s *Stored) CompareUpdate(ctx context.Context, updateID string, shown *ledg
 			if shown != nil && shown.Offset == at {
 				page.Updates = []ledger.Update{*shown}
 			}
-			err := s.compare(ctx, tx, page, func(d Difference) error {
-				r.Differences = append(r.Differences, d)
-				return nil
-			})
+			err := s.compare(ctx, tx, page, func(d Difference) { r.Differences = append(r.Differences, d) })
 			if err != nil {
 				return err
 			}

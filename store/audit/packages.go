@@ -35,21 +35,15 @@ func (s *Stored) ComparePackage(ctx context.Context, p *ledger.Package, found Fo
 			return err
 		}
 		wanted := writing.PackageRows(p)
-		for _, err := range []error{
-			compareUnordered("package_definitions", p.ID, wanted.Definitions, definitions, found),
-			compareUnordered("package_choices", p.ID, wanted.Choices, choices, found),
-			compareUnordered("package_fields", p.ID, wanted.Fields, fields, found),
-		} {
-			if err != nil {
-				return err
-			}
-		}
+		compareUnordered("package_definitions", p.ID, wanted.Definitions, definitions, found)
+		compareUnordered("package_choices", p.ID, wanted.Choices, choices, found)
+		compareUnordered("package_fields", p.ID, wanted.Fields, fields, found)
 		return nil
 	})
 }
 
 // compareUnordered reports a table whose rows of a package are not those that are wanted.
-func compareUnordered[T any](relation, id string, wanted, stored []T, found Found) error {
+func compareUnordered[T any](relation, id string, wanted, stored []T, found Found) {
 	count := map[string]int{}
 	for _, r := range wanted {
 		count[fmt.Sprintf("%#v", r)]++
@@ -65,12 +59,10 @@ func compareUnordered[T any](relation, id string, wanted, stored []T, found Foun
 		missing += max(n, 0)
 	}
 	if missing > 0 {
-		return found(derivedDifference(Missing, relation, fmt.Sprintf("package_id %s, %d rows", id, missing)))
+		found(derivedDifference(Missing, relation, fmt.Sprintf("package_id %s, %d rows", id, missing)))
+	} else if extra > 0 {
+		found(derivedDifference(Extra, relation, fmt.Sprintf("package_id %s, %d rows", id, extra)))
 	}
-	if extra > 0 {
-		return found(derivedDifference(Extra, relation, fmt.Sprintf("package_id %s, %d rows", id, extra)))
-	}
-	return nil
 }
 
 // RepairPackages writes again what packages say of types, and forgets packages, which the daemon then asks for again.

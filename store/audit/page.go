@@ -28,9 +28,9 @@ import (
 // Rendering. What was pruned meanwhile is left out, and so is a page of a scope (page.Scope) in which its range is not
 // stored any more. What was redacted has to be missing.
 //
-// found is called for each difference, relation by relation, in offset order as far as one relation goes; if it returns
-// an error, the comparison stops with it. Memory is in proportion to the page, however much is stored or different. A
-// writer at work is not disturbed and does not disturb: everything is read in one read-only snapshot.
+// found is called for each difference, relation by relation, in offset order as far as one relation goes. Memory is in
+// proportion to the page, however much is stored or different. A writer at work is not disturbed and does not disturb:
+// everything is read in one read-only snapshot.
 func (s *Stored) Compare(ctx context.Context, page ledger.Page, found Found) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		if other, err := s.otherScope(ctx, tx, page); err != nil || other != "" {
@@ -47,7 +47,7 @@ func (s *Stored) Compare(ctx context.Context, page ledger.Page, found Found) err
 // Deviation implements ingest.StoredUpdates.
 func (s *Stored) Deviation(ctx context.Context, page ledger.Page) (is ingest.Deviation, err error) {
 	var all Comparison
-	err = s.Compare(ctx, page, func(d Difference) error {
+	err = s.Compare(ctx, page, func(d Difference) {
 		switch {
 		case d.Relation == "updates" && d.Kind == Missing:
 			is.UpdateLost = true
@@ -56,7 +56,7 @@ func (s *Stored) Deviation(ctx context.Context, page ledger.Page) (is ingest.Dev
 		case d.Kind == Missing && d.Element:
 			is.ElementsLost++
 		}
-		return all.Add(d)
+		all.Add(d)
 	})
 	if is.Differences, is.Lacking = all.Differences, all.Lacking; is.Differences > 0 {
 		is.First = all.First[0].String()
@@ -223,12 +223,11 @@ func (r *Repairer) refuseOtherScope(ctx context.Context, tx pgx.Tx, page ledger.
 // end.
 func (r *Repairer) rewriteDifferent(ctx context.Context, tx pgx.Tx, facts *pageFacts) error {
 	different, renamed := map[ledger.Offset]bool{}, false
-	err := r.stored.compareFacts(ctx, tx, facts, func(d Difference) error {
+	err := r.stored.compareFacts(ctx, tx, facts, func(d Difference) {
 		if d.Offset > 0 { // else it is of a template's interfaces, which were added before
 			different[d.Offset] = true
 		}
 		renamed = renamed || tables.References[d.Column] != ""
-		return nil
 	})
 	if err == nil && renamed {
 		err = r.endTermsForNames(ctx, tx)

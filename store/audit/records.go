@@ -38,8 +38,7 @@ func (s *Stored) TransactionsStanding(ctx context.Context) (at ledger.Transactio
 // seq has no gaps, that each record has its rows in the tables of its kind, and that no row belongs to no record.
 // Everything is read in one snapshot.
 //
-// step is called with what is compared next, found for each difference; if found returns an error, the comparison stops
-// with it.
+// step is called with what is compared next, found for each difference.
 func (s *Stored) ComparePosition(ctx context.Context, step func(what string), found Found) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		at, err := bounds.TransactionsPosition(ctx, s.db, tx)
@@ -48,9 +47,9 @@ func (s *Stored) ComparePosition(ctx context.Context, step func(what string), fo
 		}
 		for _, check := range recordChecks() {
 			step("the transaction history with itself: " + check.relation)
-			err := check.compare(ctx, tx, at, func(d Difference) error {
+			err := check.compare(ctx, tx, at, func(d Difference) {
 				d.Derived = true
-				return found(d)
+				found(d)
 			})
 			if err != nil {
 				return fmt.Errorf("compare %s with the records of the transaction history: %w", check.relation, err)
@@ -106,7 +105,8 @@ WHERE coalesce(x.rows, 0) ` + sign + ` coalesce(t.` + table.Count + `, 0)
 func (c *recordCheck) compare(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition, found Found) error {
 	var seq int64
 	return pg.Each(ctx, tx, c.sql+" ORDER BY 1", []any{at.LastSeq}, []any{&seq}, func() error {
-		return found(Difference{Kind: c.kind, Relation: c.relation, Seq: seq})
+		found(Difference{Kind: c.kind, Relation: c.relation, Seq: seq})
+		return nil
 	})
 }
 
@@ -114,8 +114,7 @@ func (c *recordCheck) compare(ctx context.Context, tx pgx.Tx, at ledger.Transact
 // each table of the history. It makes the rows that writing them would make, as Compare does. Where no record is stored
 // under a seq, one row of table transactions is missing.
 //
-// found is called for each difference, relation by relation; if it returns an error, the comparison stops with it.
-// Everything is read in one snapshot.
+// found is called for each difference, relation by relation. Everything is read in one snapshot.
 func (s *Stored) CompareRecords(ctx context.Context, after int64, records []ledger.Transaction, found Found) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareRecords(ctx, tx, after, records, found) })
 }
@@ -144,11 +143,10 @@ func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, rec
 	}
 	wanted := rows.RecordNames(records)
 	// A record that is missing as a whole is reported once.
-	c, err := s.comparing(ctx, tx, tables.In(tables.Records), wanted, func(d Difference) error {
-		if d.Kind == Missing && d.Relation != "transactions" && lacking[d.Seq] {
-			return nil
+	c, err := s.comparing(ctx, tx, tables.In(tables.Records), wanted, func(d Difference) {
+		if d.Kind != Missing || d.Relation == "transactions" || !lacking[d.Seq] {
+			found(d)
 		}
-		return found(d)
 	})
 	if err != nil {
 		return err
@@ -164,8 +162,7 @@ const comparedAtOnce = 2_000
 // CompareFollowing derives the records that follow from the stored updates of a network again, and compares them with
 // those that are stored. Everything is read in one snapshot.
 //
-// step is called with the offset up to which it has come, found for each difference; if found returns an error, the
-// comparison stops with it.
+// step is called with the offset up to which it has come, found for each difference.
 func (s *Stored) CompareFollowing(ctx context.Context, step func(at ledger.Offset),
 	found Found) (c Following, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
@@ -196,19 +193,17 @@ func (s *Stored) CompareFollowing(ctx context.Context, step func(at ledger.Offse
 			at, after, c.Records = to, after+int64(len(records)), c.Records+int64(len(records))
 			step(at)
 		}
-		return extraRecords(after, d.At.LastSeq, found)
+		extraRecords(after, d.At.LastSeq, found)
+		return nil
 	})
 	return c, err
 }
 
 // extraRecords reports the records after a seq, up to another one, as extra.
-func extraRecords(after, to int64, found Found) error {
+func extraRecords(after, to int64, found Found) {
 	for seq := after + 1; seq <= to; seq++ {
-		if err := found(Difference{Kind: Extra, Relation: "transactions", Seq: seq}); err != nil {
-			return err
-		}
+		found(Difference{Kind: Extra, Relation: "transactions", Seq: seq})
 	}
-	return nil
 }
 
 // DeriveAgain derives the records of a network's updates again, but for those whose updates were pruned: it removes

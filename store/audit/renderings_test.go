@@ -152,13 +152,12 @@ func TestRenderingsAndChanges(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	compare := func(page ledger.Page, statements ...string) (real, rendered []Difference) {
 		tx := c.spoil(append([]string{"SELECT 1"}, statements...)...)
-		require.NoError(t, c.store.compare(t.Context(), tx, page, func(d Difference) error {
+		require.NoError(t, c.store.compare(t.Context(), tx, page, func(d Difference) {
 			if d.Rendering == nil {
 				real = append(real, d)
 			} else {
 				rendered = append(rendered, d)
 			}
-			return nil
 		}))
 		require.NoError(t, tx.Rollback(t.Context()))
 		return real, rendered

@@ -43,14 +43,14 @@ type Comparison struct {
 	AsRendered  []Difference // the first few of these
 }
 
-// Add counts a difference, or a view that is rendered otherwise. It never fails.
-func (c *Comparison) Add(d Difference) error {
+// Add counts a difference, or a view that is rendered otherwise.
+func (c *Comparison) Add(d Difference) {
 	if d.Rendering != nil {
 		c.Rendered++
 		if len(c.AsRendered) < firstDifferences {
 			c.AsRendered = append(c.AsRendered, d)
 		}
-		return nil
+		return
 	}
 	c.Differences++
 	if d.Lacking() {
@@ -59,7 +59,6 @@ func (c *Comparison) Add(d Difference) error {
 	if len(c.First) < firstDifferences {
 		c.First = append(c.First, d)
 	}
-	return nil
 }
 
 // Result returns SealEqual or SealDifferent.

@@ -165,7 +165,7 @@ func (s *snapshotSeals) walkAt(at ledger.Offset) *snapshotWalk {
 		stored: func(ctx context.Context, each EachStored) error {
 			return s.database.CarriedAt(ctx, at, each)
 		},
-		extra: func(_ EntryKey, extra Difference) error { return s.sealing.Add(extra) },
+		extra: func(_ EntryKey, extra Difference) { s.sealing.Add(extra) },
 	}
 }
 

@@ -96,8 +96,8 @@ const (
 )
 
 // EachStored is called for what is stored of a snapshot: with its key, and the difference that it is where no entry has
-// it. An error ends the comparison, and is returned.
-type EachStored = func(key EntryKey, extra Difference) error
+// it.
+type EachStored = func(key EntryKey, extra Difference)
 
 func activeKey(k active.Key) EntryKey {
 	return EntryKey{contractID: k.ContractID, number: k.SynchronizerRef}

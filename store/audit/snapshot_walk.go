@@ -93,16 +93,15 @@ func (u *unseen) see(key EntryKey) {
 func (u *unseen) end(stored func(EachStored) error, found EachStored) error {
 	if u.keys != nil {
 		rest := *u.keys
-		if err := stored(func(key EntryKey, _ Difference) error { rest.subtract(key); return nil }); err != nil {
+		if err := stored(func(key EntryKey, _ Difference) { rest.subtract(key) }); err != nil {
 			return err
 		}
 		u.keys, u.groups = nil, rest.differing()
 	} else {
-		err := stored(func(key EntryKey, extra Difference) error {
+		err := stored(func(key EntryKey, extra Difference) {
 			if i, low, high := hashOf(key); u.groups[0][i] && !u.seen[[2]uint64{low, high}] {
-				return found(key, extra)
+				found(key, extra)
 			}
-			return nil
 		})
 		if err != nil {
 			return err

@@ -218,9 +218,7 @@ func (c *tableComparison) pairs(ctx context.Context, tx pgx.Tx, sql string, argu
 			}
 		}
 		if key := c.keyOf(values); key != same.key || same.empty() {
-			if err := c.report(&same); err != nil {
-				return err
-			}
+			c.report(&same)
 			same = rowPair{key: key}
 		}
 		if string(raw[0]) == "t" {
@@ -229,10 +227,8 @@ func (c *tableComparison) pairs(ctx context.Context, tx pgx.Tx, sql string, argu
 			same.stored = append(same.stored, values)
 		}
 	}
-	if err := different.Err(); err != nil {
-		return err
-	}
-	return c.report(&same)
+	c.report(&same)
+	return different.Err()
 }
 
 func (c *tableComparison) keyOf(values []*string) string {

@@ -44,31 +44,25 @@ type rowPair struct {
 func (p *rowPair) empty() bool { return len(p.ledger)+len(p.stored) == 0 }
 
 // report reports how the rows of one key differ.
-func (c *tableComparison) report(p *rowPair) error {
+func (c *tableComparison) report(p *rowPair) {
 	if c.ofViews() {
-		return c.reportViews(p.ledger, p.stored)
+		c.reportViews(p.ledger, p.stored)
+		return
 	}
 	both := min(len(p.ledger), len(p.stored))
 	for i := range both {
-		if err := c.reportAltered(p.ledger[i], p.stored[i]); err != nil {
-			return err
-		}
+		c.reportAltered(p.ledger[i], p.stored[i])
 	}
 	for _, row := range p.ledger[both:] {
-		if err := c.found(c.difference(Missing, row)); err != nil {
-			return err
-		}
+		c.found(c.difference(Missing, row))
 	}
 	for _, row := range p.stored[both:] {
-		if err := c.found(c.difference(Extra, row)); err != nil {
-			return err
-		}
+		c.found(c.difference(Extra, row))
 	}
-	return nil
 }
 
 // reportAltered reports the columns of a row whose values are not alike.
-func (c *tableComparison) reportAltered(wanted, stored []*string) error {
+func (c *tableComparison) reportAltered(wanted, stored []*string) {
 	of := c.difference(Altered, stored)
 	var names []string
 	var left, right []*string
@@ -77,10 +71,9 @@ func (c *tableComparison) reportAltered(wanted, stored []*string) error {
 			names, left, right = append(names, column.name), append(left, wanted[i]), append(right, stored[i])
 		}
 	}
-	if len(names) == 0 {
-		return nil
+	if len(names) > 0 {
+		c.names.reportRows(of, names, left, right, c.found)
 	}
-	return c.names.reportRows(of, names, left, right, c.found)
 }
 
 // difference names a row.
@@ -104,7 +97,7 @@ func (c *tableComparison) ofViews() bool { return c.table.Name == "interface_vie
 
 // reportViews reports the interface views of an event that differ: what is a fact as usual, the rest as rendered
 // otherwise, once for each view. Views of the same interface are pairs.
-func (c *tableComparison) reportViews(fromLedger, inDatabase [][]*string) error {
+func (c *tableComparison) reportViews(fromLedger, inDatabase [][]*string) {
 	id := columnNamed(c.table.columns, "interface_id")
 	var wanted, stored [][]*string // in pairs, at first
 	rest := slices.Clone(inDatabase)
@@ -121,23 +114,18 @@ func (c *tableComparison) reportViews(fromLedger, inDatabase [][]*string) error 
 	moved := len(more) != len(rest) // others came or went
 	wanted, stored = append(wanted, more...), append(stored, rest...)
 	for i := range max(len(wanted), len(stored)) {
-		var err error
 		switch {
 		case i >= len(stored):
-			err = c.found(c.rendering(Missing, wanted[i], nil))
+			c.found(c.rendering(Missing, wanted[i], nil))
 		case i >= len(wanted):
-			err = c.found(c.rendering(Extra, nil, stored[i]))
+			c.found(c.rendering(Extra, nil, stored[i]))
 		default:
-			err = c.reportView(wanted[i], stored[i], moved)
-		}
-		if err != nil {
-			return err
+			c.reportView(wanted[i], stored[i], moved)
 		}
 	}
-	return nil
 }
 
-func (c *tableComparison) reportView(wanted, stored []*string, moved bool) error {
+func (c *tableComparison) reportView(wanted, stored []*string, moved bool) {
 	facts := slices.Clone(wanted)
 	var rendered *Difference
 	byTheSame := c.bySamePackage(wanted, stored)
@@ -153,10 +141,9 @@ func (c *tableComparison) reportView(wanted, stored []*string, moved bool) error
 			rendered = &d
 		}
 	}
-	if err := c.reportAltered(facts, stored); err != nil || rendered == nil {
-		return err
+	if c.reportAltered(facts, stored); rendered != nil {
+		c.found(*rendered)
 	}
-	return c.found(*rendered)
 }
 
 // bySamePackage reports whether the same package computed a view on both sides, without a failure: its value follows

@@ -53,9 +53,9 @@ func (v *Verification) Begin(p Progress) {
 func (v *Verification) begin(step string) { v.Begin(Progress{Step: step}) }
 
 // Found counts a difference, and calls Differs, unless another step has found it.
-func (v *Verification) Found(d Difference) error {
+func (v *Verification) Found(d Difference) {
 	if v.found.before(d, v.steps) {
-		return nil
+		return
 	}
 	if d.Rendering == nil {
 		v.Differences++
@@ -63,7 +63,6 @@ func (v *Verification) Found(d Difference) error {
 		v.Rendered++
 	}
 	v.Differs(d)
-	return nil
 }
 
 // leaves counts a difference that no repair mends, and reports whether it was not counted before. A view that is
@@ -77,11 +76,10 @@ func (v *Verification) leaves(d Difference) bool {
 }
 
 // remains counts a difference that is there after a repair.
-func (v *Verification) remains(d Difference) error {
+func (v *Verification) remains(d Difference) {
 	if v.leaves(d) {
 		v.Logger.Warn("still different after it was repaired", "difference", d.String())
 	}
-	return nil
 }
 
 // Note notes what was not compared, and why.

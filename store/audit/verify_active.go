@@ -53,10 +53,10 @@ func (u *Updates) active(ctx context.Context) error {
 	u.result.ActiveAt = at
 	var doubtful suspects
 	differs := false
-	err = u.compareActive(ctx, at, first, func(d Difference) error {
+	err = u.compareActive(ctx, at, first, func(d Difference) {
 		differs = true
 		doubtful.add(d.Offset)
-		return u.Found(d)
+		u.Found(d)
 	})
 	if err != nil || !differs || u.Repairer == nil {
 		return err
@@ -96,17 +96,13 @@ func (u *Updates) takeIn(ctx context.Context, at ledger.Offset) error {
 				byRow[activeRow(a.Created.ContractID, a.SynchronizerID)] = &entries[i]
 			}
 		}
-		return func(d Difference) error {
+		return func(d Difference) {
 			if e := byRow[d.Row]; e != nil && d.Kind == Missing && slices.Contains(ofActiveSet, d.Relation) {
 				missing = append(missing, *e)
 			}
-			return nil
 		}
 	}
-	err := u.walkActive(ctx, at, nil, differs, func(key EntryKey, _ Difference) error {
-		gone = append(gone, key)
-		return nil
-	})
+	err := u.walkActive(ctx, at, nil, differs, func(key EntryKey, _ Difference) { gone = append(gone, key) })
 	if err != nil || len(missing)+len(gone) == 0 {
 		return err
 	}

@@ -47,12 +47,12 @@ func (u *Updates) derived(ctx context.Context) error {
 		return err
 	}
 	var is derivedDifferences
-	err = compare(func(d Difference) error {
+	err = compare(func(d Difference) {
 		if u.Repairer != nil && (u.refreshed.has(d.Offset) || u.refreshed.has(d.Since)) {
 			d.Rendering = &Rendering{}
 		}
 		u.sort(d, pruned > 0, &is)
-		return u.Found(d)
+		u.Found(d)
 	})
 	if err != nil || !is.found || u.Repairer == nil {
 		return err

@@ -52,9 +52,9 @@ func (u *Updates) carried(ctx context.Context) error {
 		return u.carriedByPruning(ctx, at)
 	}
 	var surplus []EntryKey
-	err = u.walkCarried(ctx, at, func(key EntryKey, d Difference) error {
+	err = u.walkCarried(ctx, at, func(key EntryKey, d Difference) {
 		surplus = append(surplus, key)
-		return u.Found(d)
+		u.Found(d)
 	})
 	if errors.Is(err, ledger.ErrNotOffered) {
 		u.Note("the snapshot at offset %d, which is carried: %v", at, err)
@@ -68,11 +68,10 @@ func (u *Updates) carried(ctx context.Context) error {
 		for _, key := range surplus {
 			dropped[key] = true
 		}
-		return u.Database.CarriedAt(ctx, at, func(key EntryKey, d Difference) error {
-			if !dropped[key] {
-				return nil
+		return u.Database.CarriedAt(ctx, at, func(key EntryKey, d Difference) {
+			if dropped[key] {
+				found(d)
 			}
-			return found(d)
 		})
 	}, func() error { return u.Repairer.DropCarried(ctx, at, surplus) })
 }
@@ -110,14 +109,14 @@ func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset) error 
 		return nil // active says so
 	}
 	whole := true
-	err := u.compareActive(ctx, at, nil, func(d Difference) error {
+	err := u.compareActive(ctx, at, nil, func(d Difference) {
 		if d.Rendering == nil && !slices.Contains(ofActiveSet, d.Relation) {
 			whole = false
 			if u.Repairer != nil {
 				u.leaves(d)
 			}
 		}
-		return u.Found(d)
+		u.Found(d)
 	})
 	u.carriedWhole = whole && err == nil
 	if errors.Is(err, ledger.ErrPruned) || errors.Is(err, ledger.ErrNotOffered) {
@@ -134,7 +133,7 @@ var ofActiveSet = []string{"active_contracts", "lifetimes"}
 
 func (u *Updates) compareActive(ctx context.Context, at ledger.Offset, first *ledger.SnapshotPage, found Found) error {
 	differs := func([]ledger.ContractEntry) Found { return found }
-	return u.walkActive(ctx, at, first, differs, func(_ EntryKey, d Difference) error { return found(d) })
+	return u.walkActive(ctx, at, first, differs, func(_ EntryKey, d Difference) { found(d) })
 }
 
 // walkActive compares what is active as of an offset with the participant's snapshot there. It calls differs for each

@@ -54,9 +54,9 @@ func (h *Transactions) run(ctx context.Context) error {
 		return err
 	}
 	differences := int64(0)
-	found := func(d Difference) error {
+	found := func(d Difference) {
 		differences++
-		return h.Found(d)
+		h.Found(d)
 	}
 	notOffered, err := h.compare(ctx, found)
 	inRecords := differences
@@ -178,7 +178,8 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 		if len(page) == 0 {
 			h.lacking = true
 			h.Note("the transaction history: the service has no records beyond the %d-th", at)
-			return extraRecords(at, standing.LastSeq, found)
+			extraRecords(at, standing.LastSeq, found)
+			return nil
 		}
 		last = page[len(page)-1].Mark()
 		page = page[:min(int64(len(page)), standing.LastSeq-at)]
@@ -236,11 +237,11 @@ func (h *Transactions) next(ctx context.Context, pages *ingest.TransactionPages,
 func (h *Transactions) comparePage(ctx context.Context, after int64, records []ledger.Transaction,
 	found Found) (other bool, err error) {
 	others := 0
-	err = h.Database.CompareRecords(ctx, after, records, func(d Difference) error {
+	err = h.Database.CompareRecords(ctx, after, records, func(d Difference) {
 		if d.Relation == "transactions" && d.Column == "event_id" {
 			others++
 		}
-		return found(d)
+		found(d)
 	})
 	h.result.Records += int64(len(records))
 	return others == len(records) && others >= leastOfAnother, err

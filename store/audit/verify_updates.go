@@ -58,13 +58,13 @@ type UpdatesResult struct {
 
 // differing compares, and reports whether anything is to be written again: what differs, or is rendered otherwise.
 func (u *Updates) differing(compare func(Found) error) (differences int64, repair bool, err error) {
-	err = compare(func(d Difference) error {
+	err = compare(func(d Difference) {
 		if repair = true; d.Rendering == nil {
 			differences++
 		} else {
 			u.refreshed.add(d.Offset)
 		}
-		return u.Found(d)
+		u.Found(d)
 	})
 	return differences, repair && u.Repairer != nil, err
 }
@@ -85,11 +85,10 @@ func (u *Updates) repaired(ctx context.Context, compare func(Found) error, repai
 	if err := u.repair(ctx, repair); err != nil {
 		return err
 	}
-	return compare(func(d Difference) error {
-		if d.Relation == "coverage" && d.Kind == Missing {
-			return nil
+	return compare(func(d Difference) {
+		if d.Relation != "coverage" || d.Kind != Missing {
+			u.remains(d)
 		}
-		return u.remains(d)
 	})
 }
 

@@ -173,11 +173,8 @@ func Sorted(list []string) []string {
 }
 
 // Collect keeps what is found in a list.
-func Collect[T any](list *[]T) func(T) error {
-	return func(found T) error {
-		*list = append(*list, found)
-		return nil
-	}
+func Collect[T any](list *[]T) func(T) {
+	return func(found T) { *list = append(*list, found) }
 }
 
 // RequireProblem requires that an error is a *ledger.Problem that says these things.
