@@ -54,18 +54,17 @@ func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at i
 	if at, err = s.firstSealed(ctx, tx, stream, at, w.FromExclusive); err != nil {
 		return at, false, err
 	}
-	d := Difference{Kind: Altered, Relation: "verifications", Row: windowName(stream, w.FromExclusive,
-		w.ToInclusive), Derived: true}
-	redacted, err := s.db.Queries.RedactionWithin(ctx, tx, dbsqlc.RedactionWithinParams{Stream: stream,
-		FromExclusive: at, ToInclusive: w.FromExclusive})
-	if err != nil {
-		return at, false, err
+	if w.FromExclusive > at {
+		redacted, err := s.db.Queries.RedactionWithin(ctx, tx, dbsqlc.RedactionWithinParams{Stream: stream,
+			FromExclusive: at, ToInclusive: w.FromExclusive})
+		if err != nil {
+			return at, false, err
+		}
+		if !redacted {
+			found(derivedDifference(Missing, "verifications", windowName(stream, at, w.FromExclusive)))
+		}
 	}
-	if w.FromExclusive > at && !redacted {
-		gap := Difference{Kind: Missing, Relation: d.Relation, Row: windowName(stream, at, w.FromExclusive),
-			Derived: true}
-		found(gap)
-	}
+	d := derivedDifference(Altered, "verifications", windowName(stream, w.FromExclusive, w.ToInclusive))
 	if w.Result == string(SealDifferent) {
 		equal := string(SealEqual)
 		d.Column, d.Wanted, d.Stored = "result", &equal, &w.Result

@@ -95,94 +95,61 @@ func (s *Stored) columnsOf(ctx context.Context, db dbsqlc.DBTX, of []tables.Tabl
 }
 
 // record makes a table's rows as text, without writing them. Columns that the rows do not name are NULL.
-func record(tx pgx.Tx, table tables.Table, rows rows.Table, columns []column) (recordedTable, error) {
-	r := recorder{types: tx.Conn().TypeMap(), table: recordedTable{Table: table}}
-	if err := r.record(rows, columns); err != nil {
-		return recordedTable{}, fmt.Errorf("make the rows of %s: %w", rows.Name, err)
-	}
-	slices.SortStableFunc(r.table.rows, func(a, b recordedRow) int { return a.at.compare(b.at) })
-	return r.table, nil
-}
-
-// recorder keeps the rows that would be written.
-type recorder struct {
-	types *pgtype.Map
-	table recordedTable
-}
-
-func (r *recorder) record(rows rows.Table, known []column) error {
+func record(tx pgx.Tx, table tables.Table, rows rows.Table, known []column) (recordedTable, error) {
+	r := recordedTable{Table: table}
 	for _, name := range rows.Columns() {
 		i := columnNamed(known, name)
 		if i < 0 {
-			return fmt.Errorf("the table has no column %s", name)
+			return r, fmt.Errorf("table %s has no column %s", table.Name, name)
 		}
-		r.table.columns = append(r.table.columns, known[i])
+		r.columns = append(r.columns, known[i])
 	}
 	for _, c := range known {
-		if columnNamed(r.table.columns, c.name) < 0 {
-			r.table.columns = append(r.table.columns, c)
+		if columnNamed(r.columns, c.name) < 0 {
+			r.columns = append(r.columns, c)
 		}
 	}
+	types := tx.Conn().TypeMap()
 	for values := range rows.Values() {
-		row := recordedRow{values: make([]*string, len(r.table.columns)), at: r.place(values)}
+		row := recordedRow{values: make([]*string, len(r.columns))}
 		for i, value := range values {
 			var err error
-			if row.values[i], err = r.text(r.table.columns[i], value); err != nil {
-				return err
+			if row.values[i], err = r.columns[i].text(types, value); err != nil {
+				return r, fmt.Errorf("make the rows of %s: %w", table.Name, err)
 			}
 			if row.values[i] != nil {
 				row.bytes += len(*row.values[i])
 			}
 		}
-		r.table.rows = append(r.table.rows, row)
+		row.at = r.place(row.values)
+		r.rows = append(r.rows, row)
 	}
-	return nil
+	slices.SortStableFunc(r.rows, func(a, b recordedRow) int { return a.at.compare(b.at) })
+	return r, nil
 }
 
 // text returns a value as PostgreSQL reads it, nil for NULL; for a binary value what is compared of it.
-func (r *recorder) text(c column, value any) (*string, error) {
+func (c column) text(types *pgtype.Map, value any) (*string, error) {
 	if c.typeName == "bytea" {
 		return digest(value.([]byte)), nil
 	}
-	kind, known := r.types.TypeForName(c.typeName)
+	kind, known := types.TypeForName(c.typeName)
 	if !known {
 		return nil, fmt.Errorf("column %s has the type %q, which is not known here", c.name, c.typeName)
 	}
-	text, err := r.types.Encode(kind.OID, pgx.TextFormatCode, value, []byte{})
+	text, err := types.Encode(kind.OID, pgx.TextFormatCode, value, []byte{})
 	if err != nil || text == nil {
 		return nil, err
 	}
-	s := string(text)
-	return &s, nil
+	return new(string(text)), nil
 }
 
 // place finds out where a row is ordered: by its offset or seq, and within it as subColumn says.
-func (r *recorder) place(values []any) rowPlace {
-	var at rowPlace
-	by, sub := r.table.Key[0], r.table.subColumn()
-	for i, value := range values {
-		c := r.table.columns[i]
-		switch value := value.(type) {
-		case int64:
-			if c.name == by {
-				at.offset = value
-			}
-		case *int64:
-			if c.name == by && value != nil {
-				at.offset = *value
-			}
-		case int32:
-			if c.name == sub {
-				at.sub = value
-			}
-		case *int32:
-			if c.name != sub {
-				continue
-			}
-			at.sub = -1
-			if value != nil {
-				at.sub = *value
-			}
+func (t *recordedTable) place(row []*string) rowPlace {
+	at := rowPlace{offset: numberIn(t.columns, t.Key[0], row)}
+	if sub := t.subColumn(); sub != "" {
+		if at.sub = -1; row[columnNamed(t.columns, sub)] != nil {
+			at.sub = int32(numberIn(t.columns, sub, row))
 		}
 	}
 	return at

@@ -152,18 +152,9 @@ func withRetry[T any](ctx context.Context, logger *slog.Logger, ask func() (T, e
 
 // repair is Retry for a repair, but does not repeat one that has exceeded its time limit: it would again.
 func (v *Verification) repair(ctx context.Context, repair func() error) error {
-	var late error
-	err := Retry(ctx, v.Logger, func() error {
-		err := repair()
-		if errors.Is(err, context.DeadlineExceeded) {
-			late, err = err, nil
-		}
-		return err
-	})
-	if late != nil {
-		err = late
-	}
-	if err != nil {
+	retry := ingest.Retry{Logger: v.Logger, Most: mostTries,
+		Final: func(err error) bool { return final(err) || errors.Is(err, context.DeadlineExceeded) }}
+	if err := retry.Do(ctx, func(context.Context) error { return repair() }); err != nil {
 		return fmt.Errorf("repair: %w", err)
 	}
 	return nil

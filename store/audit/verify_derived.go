@@ -7,15 +7,6 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// repairDecision says whether the tables that follow from the facts are repaired.
-type repairDecision int
-
-const (
-	repairDerived    repairDecision = iota
-	keepRemnants                    // rows of contracts may be all that is left of facts that were pruned
-	keepWhatIsUnread                // not all that rows may follow from could be read again
-)
-
 // derivedDifferences is what the tables that follow from the facts have otherwise.
 type derivedDifferences struct {
 	found    bool
@@ -26,22 +17,11 @@ type derivedDifferences struct {
 	beyond   ledger.Offset // the lowest of the updates beyond the watermark that can't be read again; 0: none
 }
 
-func (f *derivedDifferences) decide() repairDecision {
-	switch {
-	case f.remnants:
-		return keepRemnants
-	case f.unread && f.doubtful.more:
-		return keepWhatIsUnread
-	}
-	return repairDerived
-}
-
 // derived compares the tables that follow from the facts. Before a repair it reads updates again whose facts or names
 // are missing or altered, and those of rows that follow from no fact, where not everything was read again. It does not
 // repair derived rows whose facts may have been pruned, here or by the participant.
 func (u *Updates) derived(ctx context.Context) error {
-	step := func(what string) { u.begin(what) }
-	compare := func(found Found) error { return u.Database.CompareDerived(ctx, step, found) }
+	compare := func(found Found) error { return u.Database.CompareDerived(ctx, u.begin, found) }
 	pruned, err := u.prunedTo(ctx)
 	if err != nil {
 		return err
@@ -75,17 +55,17 @@ func (u *Updates) derived(ctx context.Context) error {
 		}
 	}
 	return u.repaired(ctx, compare, func() error {
-		switch is.decide() {
-		case keepRemnants:
+		switch {
+		case is.remnants: // which may be all that is left of facts that were pruned
 			u.Note("what follows from the facts was not repaired: rows of contracts stand without the facts that they follow "+
 				"from, which may be lost where they were pruned, up to offset %d (`verify --all` compares what was kept with "+
 				"what the participant shows there; `verify --offline` names damaged windows; restore a backup of the database)",
 				pruned)
 			return nil
-		case keepWhatIsUnread: // a note says so
+		case is.unread && is.doubtful.more: // not all that rows may follow from was read again, as a note says
 			return nil
 		}
-		return u.Repairer.RepairDerived(ctx, step)
+		return u.Repairer.RepairDerived(ctx, u.begin)
 	})
 }
 
