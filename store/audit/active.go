@@ -244,15 +244,13 @@ func (c *entryComparison) compareActive(ctx context.Context, wanted []rows.Activ
 		key := keyOf(w)
 		list := stored[key]
 		if len(list) == 0 {
-			d := c.names.activeDifference(Missing, "active_contracts", key, w.ActivatedOffset)
-			c.found(d)
+			c.found(c.names.activeDifference(Missing, "active_contracts", key, w.ActivatedOffset))
 			continue
 		}
 		c.keys = append(c.keys, activeKey(key))
 		c.compareStored(w, list[0])
 		for _, another := range list[1:] {
-			d := c.names.activeDifference(Extra, relationOfActive(another.Closed), key, another.ActivatedOffset)
-			c.found(d)
+			c.found(c.names.activeDifference(Extra, relationOfActive(another.Closed), key, another.ActivatedOffset))
 		}
 	}
 	return nil
@@ -335,8 +333,7 @@ func (s *Stored) ActiveAt(ctx context.Context, at ledger.Offset, each EachStored
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.activeAt(ctx, tx, at, each) })
 }
 
-func (s *Stored) activeAt(ctx context.Context, tx pgx.Tx, at ledger.Offset,
-	each EachStored) error {
+func (s *Stored) activeAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, each EachStored) error {
 	if _, err := s.extentAt(ctx, tx, at); err != nil {
 		return err
 	}

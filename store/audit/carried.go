@@ -177,8 +177,7 @@ func (s *Stored) CarriedAt(ctx context.Context, at ledger.Offset, each EachStore
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.carriedAt(ctx, tx, at, each) })
 }
 
-func (s *Stored) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset,
-	each EachStored) error {
+func (s *Stored) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, each EachStored) error {
 	if err := s.refuseReplaced(ctx, tx, at); err != nil {
 		return fmt.Errorf("read the rows of the snapshot at offset %d: %w", at, err)
 	}

@@ -227,8 +227,11 @@ func (c *tableComparison) pairs(ctx context.Context, tx pgx.Tx, sql string, argu
 			same.stored = append(same.stored, values)
 		}
 	}
+	if err := different.Err(); err != nil { // the pair may not be whole
+		return err
+	}
 	c.report(&same)
-	return different.Err()
+	return nil
 }
 
 func (c *tableComparison) keyOf(values []*string) string {
