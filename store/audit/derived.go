@@ -37,9 +37,9 @@ const derivedMemory = "256MB"
 //   - template_interfaces: those that views show. Others do no harm, and may be there for a batch that is about to be
 //     written.
 //
-// found is called for each difference; step, if not nil, with what is compared next. Everything is read in one read-only
-// snapshot, with memory that does not grow with what is stored: the server sorts every event once, on its disk where
-// they are many.
+// found is called for each difference; step, if not nil, with what is compared next. Everything is read in one
+// read-only snapshot, with memory that does not grow with what is stored: the server sorts every event once, on its
+// disk where they are many.
 func (s *Stored) CompareDerived(ctx context.Context, step func(what string), found Found) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		base, err := s.projectionBase(ctx, tx)
