@@ -35,7 +35,7 @@ SELECT EXISTS (SELECT FROM lock_holders(CAST(@lock::text AS regclass)) h WHERE h
 
 -- name: LockHolders :many
 -- The sessions that have locked a view against all others. Before the first migration there is no function of it.
-SELECT k.pid::int AS pid, coalesce(a.usename::text, '')::text AS username, coalesce(a.application_name, '')::text AS application_name
+SELECT k.pid::int AS pid, coalesce(a.application_name, '')::text AS application_name
 FROM pg_catalog.pg_locks k LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = k.pid
 WHERE k.locktype = 'relation' AND k.granted AND k.mode = 'ExclusiveLock' AND k.relation = CAST(@lock::text AS regclass)
     AND k.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database());

@@ -3,19 +3,14 @@ package store
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/pg"
-	"ledgerindexer/store/internal/session"
 )
 
 // Connections returns how many connections one process holds at most: four to read, and for each of the streams that it
@@ -206,138 +201,4 @@ func (i *Inspector) Schema(ctx context.Context) (SchemaFacts, error) {
 		return SchemaFacts{}, fmt.Errorf("database %s, read its schemas: %w", i.store.Address(), err)
 	}
 	return facts, nil
-}
-
-// Contents is what a database holds, and who writes it.
-type Contents struct {
-	ParticipantID string         // empty: not recorded
-	Scopes        []ledger.Scope // of what is stored; empty: nothing is
-	Started       bool           // false: Watermark and MovedAt say nothing
-	Watermark     ledger.Offset
-	MovedAt       time.Time                // when the watermark last moved
-	Snapshot      *ledger.SnapshotProgress // unfinished; nil where there is none
-	SnapshotScope string                   // its scope, as Scope.Hash has it
-
-	History *TransactionsStatus // nil: the transaction history was not begun, or the schema is older
-
-	Updates, Transactions Lead
-}
-
-// Lead is who writes a stream.
-type Lead struct {
-	Held   bool   // a process holds the stream's lock
-	Holder string // the process that leads, or led last; empty: none did
-	User   string // the database user of the one that leads
-}
-
-// Contents returns what the database holds. The schema must exist.
-func (i *Inspector) Contents(ctx context.Context) (Contents, error) {
-	var c Contents
-	err := i.read(ctx, func(tx pgx.Tx) error {
-		if err := i.stored(ctx, tx, &c); err != nil {
-			return err
-		}
-		var err error
-		if c.Updates, err = i.lead(ctx, tx, RoleUpdates); err != nil {
-			return err
-		}
-		c.Transactions, err = i.lead(ctx, tx, RoleTransactions)
-		return err
-	})
-	if err != nil {
-		return Contents{}, fmt.Errorf("database %s, read what it holds: %w", i.store.Address(), err)
-	}
-	return c, nil
-}
-
-func (i *Inspector) stored(ctx context.Context, tx pgx.Tx, c *Contents) error {
-	q := i.store.db.Queries
-	var err error
-	if c.ParticipantID, err = q.ParticipantGet(ctx, tx); err != nil {
-		return err
-	}
-	scopes, err := q.ScopesInUse(ctx, tx, StreamUpdates)
-	if err != nil {
-		return err
-	}
-	for _, row := range scopes {
-		var scope ledger.Scope
-		if err := json.Unmarshal(row.Definition, &scope); err != nil {
-			return fmt.Errorf("the scope %s: %w", row.Scope, err)
-		}
-		c.Scopes = append(c.Scopes, scope)
-	}
-	checkpoint, err := q.CheckpointGet(ctx, tx, StreamUpdates)
-	switch {
-	case err == nil && checkpoint.LedgerOffset != nil:
-		c.Started, c.Watermark, c.MovedAt = true, ledger.Offset(*checkpoint.LedgerOffset), checkpoint.UpdatedAt.Time
-	case err != nil && !errors.Is(err, pgx.ErrNoRows):
-		return err
-	}
-	snapshot, err := q.SnapshotUnfinished(ctx, tx)
-	switch {
-	case err == nil:
-		progress := bounds.SnapshotProgress(snapshot)
-		c.Snapshot, c.SnapshotScope = &progress, snapshot.Scope
-	case !errors.Is(err, pgx.ErrNoRows):
-		return err
-	}
-	version, err := i.store.schemaVersion(ctx, tx)
-	if err != nil || version < transactionsMigration {
-		return err
-	}
-	c.History, err = i.store.transactionsStatus(ctx, tx)
-	return err
-}
-
-// transactionsMigration is the version of the schema from which on there is a transaction history.
-const transactionsMigration = 6
-
-func (i *Inspector) lead(ctx context.Context, tx pgx.Tx, role Role) (Lead, error) {
-	last, err := i.store.leadership(ctx, tx, role)
-	lead := Lead{Holder: last.Holder}
-	if err != nil {
-		return lead, err
-	}
-	locks, err := i.store.db.Queries.LockHolders(ctx, tx, string(role.Lead()))
-	if len(locks) > 0 {
-		lead.Held, lead.User = true, locks[0].Username
-	}
-	return lead, err
-}
-
-// SessionFacts is what becomes of a session between two statements.
-type SessionFacts struct {
-	Shared  bool // two connections were given the same session: a pooler in transaction or statement mode
-	Between bool // something answers in the server's place, such as a pooler
-}
-
-// Sessions reports whether sessions live as long as connections, which leading needs. It makes a second connection, and
-// then one as the leader's lock does; its errors are those of making them, and ErrPooled where the settings of the last
-// one are lost.
-func (i *Inspector) Sessions(ctx context.Context) (SessionFacts, error) {
-	var facts SessionFacts
-	second, err := i.store.db.Connect(ctx, i.store.inspectConfig())
-	if err != nil {
-		return facts, fmt.Errorf("make a second connection: %w", err)
-	}
-	defer pg.Close(ctx, second)
-	pid, err := session.Of(ctx, i.conn)
-	if err == nil {
-		facts.Between = pid != i.conn.PgConn().PID()
-		facts.Shared, err = session.Shared(ctx, i.conn, second)
-	}
-	if err != nil {
-		return facts, fmt.Errorf("database %s, see whether sessions live: %w", i.store.Address(), err)
-	}
-	if facts.Shared { // what the lock's connection sets would stay with other clients of the pooler
-		return facts, nil
-	}
-	config := leadership.LockConfig(i.store.db, RoleUpdates)
-	config.RuntimeParams["application_name"] = i.store.checkName()
-	lock, err := i.store.db.Connect(ctx, config)
-	if err == nil {
-		pg.Close(ctx, lock)
-	}
-	return facts, err
 }

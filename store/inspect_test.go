@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -54,65 +53,32 @@ func TestInspectAnEmptyDatabase(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, SchemaFacts{Pair: session.DefaultSchemas, Wanted: newest}, schema)
 
-	sessions, err := i.Sessions(t.Context())
-	require.NoError(t, err)
-	require.Zero(t, sessions)
 	require.Empty(t, d.Rows("SELECT nspname FROM pg_namespace WHERE nspname IN ('indexer', 'ledger')"), "nothing was made")
 }
 
-func TestInspectWhatIsStored(t *testing.T) {
+func TestInspectASchema(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	i := d.inspect(d.URL)
-	contents, err := i.Contents(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, Contents{}, contents, "nothing is stored yet")
-
-	l := d.started()
-	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.OneCreation(0, 7)))
-	contents, err = i.Contents(t.Context())
-	require.NoError(t, err)
-	require.WithinDuration(t, time.Now(), contents.MovedAt, time.Hour)
-	contents.MovedAt = time.Time{}
 	user := d.Row("SELECT current_user")
-	require.Equal(t, Contents{
-		ParticipantID: "participant::1", Scopes: []ledger.Scope{canonical(storetest.Scope)}, Started: true, Watermark: 7,
-		Updates: Lead{Held: true, Holder: "test", User: user},
-	}, contents)
-
-	schema, err := i.Schema(t.Context())
+	schema, err := d.inspect(d.URL).Schema(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []SchemaFact{{Name: "indexer", Owner: user, Owned: true}, {Name: "ledger", Owner: user, Owned: true}}, schema.Schemas)
 	require.Equal(t, schema.Wanted, schema.Version)
 	require.Empty(t, schema.Foreign)
 	require.Greater(t, schema.Relations, 50)
-
-	require.NoError(t, l.Err())
-	l.Close()
-	require.Eventually(t, func() bool { // the server notices a moment later
-		contents, err = i.Contents(t.Context())
-		return err == nil && !contents.Updates.Held
-	}, storetest.WaitLimit, storetest.WaitTick)
-	require.Equal(t, "test", contents.Updates.Holder, "it led last")
 }
 
-// canonical is a scope as it comes back from its JSON: with empty lists for missing ones.
-func canonical(s ledger.Scope) ledger.Scope {
-	s.Parties, s.Templates, s.Interfaces = []string{}, []string{}, []string{}
-	return s
-}
-
-func TestInspectAnUnfinishedSnapshot(t *testing.T) {
+func TestStatusOfAnUnfinishedSnapshot(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
 	_, err := l.BeginSnapshot(t.Context(), "participant::1", storetest.Scope, 41)
 	require.NoError(t, err)
-	contents, err := d.inspect(d.URL).Contents(t.Context())
+	status, err := d.store().Status(t.Context())
 	require.NoError(t, err)
-	require.False(t, contents.Started)
-	require.Equal(t, ledger.Offset(41), contents.Snapshot.At)
-	require.Equal(t, storetest.Scope.Hash(), contents.SnapshotScope)
+	require.False(t, status.Started)
+	require.Equal(t, ledger.Offset(41), status.Snapshot.At)
+	require.Equal(t, storetest.Scope.Hash(), status.SnapshotScope)
 }
 
 // Who may do nothing still gets to know what is there.
@@ -133,8 +99,6 @@ func TestInspectAsAStranger(t *testing.T) {
 	}
 	require.NotEmpty(t, schema.Foreign)
 	require.Zero(t, schema.Version)
-	_, err = i.Contents(t.Context())
-	require.ErrorContains(t, err, `relation "participant" does not exist`) // a schema that may not be used is not looked into
 }
 
 func TestInspectSettingsOfTheRole(t *testing.T) {

@@ -21,6 +21,14 @@ import (
 // ErrSchemaOlder is wrapped by the Problem that CheckSchema returns for a database that has to be migrated.
 var ErrSchemaOlder = errors.New("the database's schema is older than this program")
 
+// CheckSessions refuses a pooler on the way that shares sessions out between connections, by ErrPooled.
+func (s *Store) CheckSessions(ctx context.Context) error {
+	if err := s.db.RequireSessions(ctx); err != nil {
+		return s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
+	}
+	return nil
+}
+
 // CheckSchema compares the database's schema with this binary's. An older one, or none, and a newer one are
 // *ledger.Problem, as is a pooler on the way that shares sessions out between connections.
 func (s *Store) CheckSchema(ctx context.Context) error {
@@ -28,8 +36,8 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.db.RequireSessions(ctx); err != nil {
-		return s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
+	if err := s.CheckSessions(ctx); err != nil {
+		return err
 	}
 	var have int64
 	var exists bool

@@ -126,17 +126,12 @@ func TestSharedSessionsAreRefused(t *testing.T) {
 						require.ErrorIs(t, err, ErrPooled)
 						storetest.RequireProblem(t, err, "another session", "session mode")
 					}
-					s := d.open(url, nil)
-					i, err := s.Inspect(t.Context())
-					if err == nil {
-						defer i.Close(t.Context())
-						var facts SessionFacts
-						facts, err = i.Sessions(t.Context())
-						require.Equal(t, err == nil, facts.Shared)
-					}
+					i, err := d.open(url, nil).Inspect(t.Context())
 					if err != nil {
 						require.ErrorIs(t, err, ErrPooled)
+						return
 					}
+					i.Close(t.Context())
 				})
 			}
 		}

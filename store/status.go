@@ -29,8 +29,10 @@ type Status struct {
 	Hosting []HostingChange
 
 	Snapshot *ledger.SnapshotProgress // unfinished; nil where there is none
-	Unknown  int64                    // elements of unknown kinds that were stored raw
-	Leader   Leadership
+	// SnapshotScope is the scope of the unfinished snapshot, as Scope.Hash has it.
+	SnapshotScope string
+	Unknown       int64 // elements of unknown kinds that were stored raw
+	Leader        Leadership
 
 	Lookups  Lookups
 	Packages Packages
@@ -113,9 +115,11 @@ func (s *Store) status(ctx context.Context, tx pgx.Tx) (status Status, err error
 	if status.TransactionsLeader, err = s.leadership(ctx, tx, RoleTransactions); err != nil {
 		return status, err
 	}
-	if status.Snapshot, err = bounds.Snapshot(q.SnapshotUnfinished(ctx, tx)); err != nil {
+	snapshot, err := q.SnapshotUnfinished(ctx, tx)
+	if status.Snapshot, err = bounds.Snapshot(snapshot, err); err != nil {
 		return status, fmt.Errorf("read the unfinished snapshot: %w", err)
 	}
+	status.SnapshotScope = snapshot.Scope
 	if status.Unknown, err = q.StatusUnknownKinds(ctx, tx); err != nil {
 		return status, fmt.Errorf("count the elements of unknown kinds: %w", err)
 	}

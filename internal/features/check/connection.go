@@ -88,8 +88,8 @@ func (c *checker) reach(ctx context.Context, s section, e *endpoint, server stri
 		return true
 	case e.answer == nil && timedOut(err):
 		s.problem("connection", fmt.Sprintf("%s does not answer within %v", shown(e.url), c.timeout),
-			"check host and port in "+e.flag("url")+", the firewalls and network policies in between, and whether the server is "+
-				"overloaded or hangs")
+			"check host and port in "+e.flag("url")+", the firewalls and network policies in between, and whether the "+
+				"server is overloaded or hangs")
 		return false
 	case e.answer == nil:
 		s.problem("connection", what, do)
@@ -152,8 +152,8 @@ func reportCertificate(s section, e *endpoint) {
 		text += "; trusted by " + e.access.CAFile
 	}
 	if left := time.Until(certificate.NotAfter); left < certificateSoon {
-		s.warn("tls", fmt.Sprintf("%s, in %s", text, span(left)), "see that the server's certificate is renewed in time: "+
-			"with an expired one the indexer waits")
+		s.warn("tls", fmt.Sprintf("%s; it expires in %s", text, span(left)),
+			"see that the server's certificate is renewed in time: with an expired one the indexer waits")
 		return
 	}
 	s.ok("tls", "%s", text)

@@ -19,9 +19,11 @@ import (
 )
 
 type storedState struct {
-	usable   bool           // it was checked, and a daemon could write it
-	empty    bool           // nothing is stored yet
-	contents store.Contents // if there is a schema
+	usable bool          // it was checked, and a daemon could write it
+	empty  bool          // nothing is stored yet
+	other  bool          // of another release: what it holds is not looked at
+	status store.Status  // if the schema is of this release
+	scope  *ledger.Scope // in force; nil: none is
 }
 
 func (c *checker) checkDatabase(ctx context.Context) {
@@ -55,7 +57,7 @@ func (c *checker) checkDatabase(ctx context.Context) {
 	if !ok {
 		return
 	}
-	c.checkSessions(ctx, s, inspector)
+	c.checkSessions(ctx, s, db)
 	network := c.cfg.ScanURL != "" && c.cfg.ScanHistory.Updates()
 	if !network || c.cfg.LedgerURL != "" || c.cfg.ScanHistory.Transactions() {
 		c.checkSchema(ctx, s, db, inspector, server)
@@ -197,19 +199,14 @@ func (c *checker) reportTransport(s section, t store.Transport) {
 }
 
 // checkSessions looks for a pooler with which the leader's lock would be lost.
-func (c *checker) checkSessions(ctx context.Context, s section, inspector *store.Inspector) {
+func (c *checker) checkSessions(ctx context.Context, s section, db *store.Store) {
 	within, cancel := c.step(ctx)
 	defer cancel()
-	facts, err := inspector.Sessions(within)
-	switch {
-	case facts.Shared || errors.Is(err, store.ErrPooled):
-		reportPooled(s, store.ErrPooled)
+	switch err := db.CheckSessions(within); {
+	case reportPooled(s, err):
 	case err != nil:
 		s.problem("pooler", "a second session beside the first can't be opened: "+err.Error(),
 			fmt.Sprintf("see that %d connections can be open at once; a pooler may allow fewer", c.connections()))
-	case facts.Between:
-		s.note("pooler", "something stands between (a pooler in session mode?); sessions live as long as connections, as "+
-			"needed")
 	default:
 		s.ok("pooler", "none, or one in session mode: sessions live as long as connections")
 	}

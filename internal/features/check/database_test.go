@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
@@ -115,7 +114,7 @@ func TestDatabases(t *testing.T) {
 			execute(t, url, "GRANT CREATE ON DATABASE "+quoted(nameOf(t, url))+" TO "+quoted(role))
 			return as
 		}, []string{"warning database/connections", "problem database/pooler"}, "a second session beside the first can't be opened"},
-		"a pooler in session mode": {pooled(throwaway.PoolSessions), []string{"note database/pooler"}, "something stands between"},
+		"a pooler in session mode": {pooled(throwaway.PoolSessions), nil, "sessions live as long as connections"},
 		"a pooler in transaction mode": {pooled(throwaway.PoolTransactions), []string{"problem database/pooler"},
 			"another session with each transaction"},
 		"a pooler in statement mode": {pooled(throwaway.PoolStatements), []string{"problem database/pooler"}, "each transaction or statement"},
@@ -172,7 +171,7 @@ func TestWhatIsStoredAgainstTheLedger(t *testing.T) {
 		"up to date":          {l, l.ParticipantID(), anyParty, end, "", "", []string{"indexer run"}},
 		"whose is not known":  {l, "", anyParty, 7, "note database/participant", "does not know whose", []string{"indexer run"}},
 		"another participant": {l, "participant9::12", anyParty, 7, "problem database/participant", "participant9::12", nil},
-		"another scope":       {l, l.ParticipantID(), other, 7, "problem database/scope", "--parties was alice, bob and is any; --blobs was true and is false", nil},
+		"another scope":       {l, l.ParticipantID(), other, 7, "problem database/scope", "it has --parties alice,bob --blobs=true, these have --parties (any) --blobs=false", nil},
 		"beyond the end":      {l, l.ParticipantID(), anyParty, end + 1, "problem database/watermark", "above the ledger's end", nil},
 		"pruned since":        {pruned, pruned.ParticipantID(), anyParty, 7, "problem database/watermark", "can't be had any more", nil},
 	} {
@@ -302,20 +301,6 @@ func TestAnUnfinishedSnapshot(t *testing.T) {
 	require.Equal(t, []string{"backfill", "indexer run"}, report.Next)
 	cfg.Scope = ofAlice
 	require.Contains(t, wrong(look(t, cfg)), "problem database/scope")
-}
-
-// Two database users can't follow each other as leaders.
-func TestALeaderOfAnotherUser(t *testing.T) {
-	t.Parallel()
-	brief.Long(t, "migrates a database as another user")
-	url := throwaway.Database(t)
-	role, as := throwaway.Login(t, url, "")
-	execute(t, url, "GRANT CREATE ON DATABASE "+quoted(nameOf(t, url))+" TO "+quoted(role))
-	require.NoError(t, migrate(t.Context(), as))
-	leading(t, url) // as the superuser
-	report := database(t, as)
-	require.Contains(t, wrong(report), "problem database/leader")
-	require.Equal(t, []string{"note database/leader"}, tuned(of(database(t, url), GroupDatabase))[len(tuned(of(database(t, url), GroupDatabase)))-1:])
 }
 
 // A role that was limited to parties, and was given one that sees everything, is named.

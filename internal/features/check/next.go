@@ -23,7 +23,7 @@ func (c *checker) proposeNext() {
 	}
 	pruned := c.ledger.pruned != nil && *c.ledger.pruned > 0 && c.cfg.Start == ingest.Start{}
 	switch {
-	case c.cfg.LedgerURL != "" && (c.stored.contents.Snapshot != nil || c.stored.empty && pruned):
+	case c.cfg.LedgerURL != "" && (c.stored.status.Snapshot != nil || c.stored.empty && pruned):
 		c.report.Next = []string{command("backfill", c.cfg.BackfillArgs), run}
 	default:
 		c.report.Next = []string{run}

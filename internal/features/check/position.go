@@ -61,8 +61,8 @@ func (c *checker) checkPruned(ctx context.Context, s section) {
 // checkStart checks where a daemon would begin, which matters only if nothing is stored.
 func (c *checker) checkStart() {
 	l, s := &c.ledger, c.section(GroupPosition)
-	if c.cfg.Start == (ingest.Start{}) || c.cfg.LedgerURL == "" || c.stored.contents.Started ||
-		c.stored.contents.Snapshot != nil {
+	if c.cfg.Start == (ingest.Start{}) || c.cfg.LedgerURL == "" || c.stored.other ||
+		c.stored.status.Started || c.stored.status.Snapshot != nil {
 		return
 	}
 	at, fixed := c.cfg.Start.Offset()

@@ -3,8 +3,6 @@ package check
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,20 +23,30 @@ func (c *checker) checkSchema(ctx context.Context, s section, db *store.Store, i
 	facts, readable := c.checkPair(within, s, "schema", inspector, server)
 	if !readable {
 		c.stored.empty = facts.Wanted > 0 && facts.Version == 0 && !c.cfg.NoMigrate
+		c.stored.other = facts.Version > 0
 		return
 	}
-	contents, err := inspector.Contents(within)
+	status, err := db.Status(within)
 	if err != nil {
 		s.problem("contents", err.Error(), storedAdvice(err))
 		return
 	}
-	c.stored.contents = contents
-	c.stored.empty = !contents.Started && contents.Snapshot == nil
+	scope, known, err := db.Scope(within)
+	if err != nil {
+		what, do := explained(err)
+		s.problem("scope", what, do)
+		return
+	}
+	if known {
+		c.stored.scope = &scope
+	}
+	c.stored.status = status
+	c.stored.empty = !status.Started && status.Snapshot == nil
 	c.reportIdentity(s)
 	c.reportStoredScope(within, s, db)
 	c.reportWatermark(ctx, s, db)
 	c.reportStoredHistory(s)
-	c.reportLeaders(s, server)
+	c.reportLeaders(s)
 	reportReaders(within, s, db)
 }
 
@@ -92,8 +100,7 @@ func (c *checker) checkPair(ctx context.Context, s section, name string, inspect
 		s.ok(name, "none yet: the first start makes it")
 	case facts.Version < facts.Wanted:
 		s.note(name, "version %d; `indexer run` or `indexer migrate` brings it to %d. Processes of the older release write "+
-			"nothing more then", facts.Version, facts.Wanted)
-		return facts, true
+			"nothing more then, and what is stored is looked at after that", facts.Version, facts.Wanted)
 	default:
 		s.ok(name, "version %d", facts.Version)
 		return facts, true
@@ -121,8 +128,8 @@ func (c *checker) checkNetworkPair(ctx context.Context, s section, server store.
 	if _, readable := c.checkPair(within, s, "network's schema", inspector, server); !readable {
 		return
 	}
-	contents, err := inspector.Contents(within)
-	switch stored, here := contents.ParticipantID, c.scan.networkID; {
+	status, err := db.Status(within)
+	switch stored, here := status.ParticipantID, c.scan.networkID; {
 	case err != nil:
 		s.problem("network's updates", err.Error(), storedAdvice(err))
 	case stored == "":
@@ -135,7 +142,7 @@ func (c *checker) checkNetworkPair(ctx context.Context, s section, server store.
 			"correct --scan-url or --database-url; each network needs a database of its own")
 	default:
 		reportReaders(within, s, db)
-		s.ok("network's updates", "they are of this network, up to offset %d", contents.Watermark)
+		s.ok("network's updates", "they are of this network, up to offset %d", status.Watermark)
 	}
 }
 
@@ -182,7 +189,7 @@ func sqlName(name string) string { return pgx.Identifier{name}.Sanitize() }
 
 // reportIdentity compares the stored participant id with that of the participant.
 func (c *checker) reportIdentity(s section) {
-	stored, here := c.stored.contents.ParticipantID, c.ledger.participantID
+	stored, here := c.stored.status.ParticipantID, c.ledger.participantID
 	switch {
 	case stored == "" && c.stored.empty:
 		s.ok("participant", "none yet: the database is free")
@@ -204,30 +211,29 @@ func (c *checker) reportIdentity(s section) {
 
 // reportStoredScope compares the stored scope with the flags.
 func (c *checker) reportStoredScope(ctx context.Context, s section, db *store.Store) {
-	contents, scope := c.stored.contents, c.cfg.Scope
+	status, scope := c.stored.status, c.cfg.Scope
 	if c.cfg.LedgerURL == "" && c.cfg.ScanURL != "" {
 		return // nothing is to be read of the ledger
 	}
-	if contents.Snapshot != nil && contents.SnapshotScope != scope.Hash() {
+	if status.Snapshot != nil && status.SnapshotScope != scope.Hash() {
 		s.problem("scope", "the unfinished snapshot has another scope than these flags: `backfill` would refuse",
 			"set the scope's flags as they were, or drop the snapshot with `backfill --restart`")
 		return
 	}
-	for _, stored := range contents.Scopes {
-		if stored.Hash() != scope.Hash() {
-			c.reportOtherScope(ctx, s, db, strings.Join(differences(stored, scope), "; "))
-			return
-		}
-	}
-	if len(contents.Scopes) > 0 || contents.Snapshot != nil {
+	switch {
+	case c.stored.scope != nil && c.stored.scope.Hash() != scope.Hash():
+		c.reportOtherScope(ctx, s, db, *c.stored.scope)
+	case c.stored.scope != nil || status.Snapshot != nil:
 		s.ok("scope", "it holds what these flags ask for")
 	}
 }
 
 // reportOtherScope reports that the scope of the flags is not the one in force.
-func (c *checker) reportOtherScope(ctx context.Context, s section, db *store.Store, differences string) {
+func (c *checker) reportOtherScope(ctx context.Context, s section, db *store.Store, stored ledger.Scope) {
+	here, there := stored.Differences(c.cfg.Scope)
 	if !c.cfg.ChangeScope {
-		s.problem("scope", "it holds another scope than these flags, and `indexer run` would refuse: "+differences,
+		s.problem("scope", fmt.Sprintf("it holds another scope than these flags, and `indexer run` would refuse: "+
+			"it has %s, these have %s", here, there),
 			"set the flags as they were; or, if parties, templates or interfaces were added or taken away on purpose, start "+
 				"`indexer run` once with --change-scope; or use a new "+
 				"database or pair of schemas (--tables-schema, --views-schema)")
@@ -238,66 +244,35 @@ func (c *checker) reportOtherScope(ctx context.Context, s section, db *store.Sto
 		s.problem("scope", "`indexer run` would refuse: "+what, do)
 		return
 	}
-	stored := c.stored.contents.Scopes[0]
 	then := ""
 	if len(c.cfg.Scope.Lacks(stored)) > 0 {
 		then += fmt.Sprintf("; what is taken away stays as history up to about offset %d, and is not active after that",
-			c.stored.contents.Watermark)
+			c.stored.status.Watermark)
 	}
 	if len(stored.Lacks(c.cfg.Scope)) > 0 {
 		then += fmt.Sprintf("; what is added is active from about offset %d on, and has no events before",
-			c.stored.contents.Watermark)
+			c.stored.status.Watermark)
 	}
-	s.note("scope", "`indexer run` puts another scope in force than it holds: %s%s. Leave out --change-scope after that",
-		differences, then)
-}
-
-// differences names the flags by which two scopes differ.
-func differences(stored, flags ledger.Scope) (list []string) {
-	set := func(items []string, none string) string {
-		if len(items) == 0 {
-			return none
-		}
-		return some(slices.Compact(slices.Sorted(slices.Values(items))))
-	}
-	for _, field := range []struct {
-		flag        string
-		stored, now string
-	}{
-		{"--parties", set(stored.Parties, "any"), set(flags.Parties, "any")},
-		{"--templates", set(stored.Templates, "all"), set(flags.Templates, "all")},
-		{"--interfaces", set(stored.Interfaces, "none"), set(flags.Interfaces, "none")},
-		{"--shape", string(stored.Shape), string(flags.Shape)},
-		{"--blobs", fmt.Sprint(stored.Blobs), fmt.Sprint(flags.Blobs)},
-		{"--reassignments", fmt.Sprint(stored.Reassignments), fmt.Sprint(flags.Reassignments)},
-		{"--topology", fmt.Sprint(stored.Topology), fmt.Sprint(flags.Topology)},
-	} {
-		if field.stored != field.now {
-			list = append(list, fmt.Sprintf("%s was %s and is %s", field.flag, field.stored, field.now))
-		}
-	}
-	if list == nil { // the difference is in the part of long lists that some leaves out
-		list = []string{"--parties, --templates or --interfaces differ"}
-	}
-	return list
+	s.note("scope", "`indexer run` puts another scope in force than it holds: %s in place of %s%s. Leave out "+
+		"--change-scope after that", there, here, then)
 }
 
 // reportWatermark compares the watermark with the ledger's beginning and end, and the last stored update with the
 // ledger's.
 func (c *checker) reportWatermark(ctx context.Context, s section, db *store.Store) {
-	contents, l := c.stored.contents, &c.ledger
-	if contents.Snapshot != nil {
+	status, l := c.stored.status, &c.ledger
+	if status.Snapshot != nil {
 		s.note("watermark", "none: a snapshot at offset %d is unfinished, with %d entries stored; `indexer run` waits "+
 			"until `backfill` has finished it",
-			contents.Snapshot.At, contents.Snapshot.Entries)
+			status.Snapshot.At, status.Snapshot.Entries)
 		return
 	}
-	if !contents.Started {
+	if !status.Started {
 		s.ok("watermark", "none: nothing is stored yet")
 		return
 	}
-	at := contents.Watermark
-	text := fmt.Sprintf("offset %d, moved %s", at, contents.MovedAt.UTC().Format(time.RFC3339))
+	at := status.Watermark
+	text := fmt.Sprintf("offset %d, moved %s", at, status.UpdatedAt.UTC().Format(time.RFC3339))
 	if l.end != nil && at > *l.end { // a daemon may have advanced since the end was requested: request it again
 		within, cancel := c.step(ctx)
 		defer cancel()
@@ -332,14 +307,14 @@ const searches = 6
 // reportLastUpdate reports the watermark, and whether the participant has the last update up to there: one that was
 // restored from a backup may have come further since than it was.
 func (c *checker) reportLastUpdate(ctx context.Context, s section, db *store.Store, text string) {
-	contents, l := c.stored.contents, &c.ledger
-	if !l.reads || len(contents.Scopes) == 0 || contents.ParticipantID != "" && l.participantID != "" &&
-		contents.ParticipantID != l.participantID {
+	status, l := c.stored.status, &c.ledger
+	if !l.reads || c.stored.scope == nil || status.ParticipantID != "" && l.participantID != "" &&
+		status.ParticipantID != l.participantID {
 		s.ok("watermark", "%s", text)
 		return
 	}
 	client := l.client
-	if inForce := contents.Scopes[0]; inForce.Hash() != c.cfg.Scope.Hash() {
+	if inForce := *c.stored.scope; inForce.Hash() != c.cfg.Scope.Hash() {
 		var err error
 		if client, err = participant.New(participant.Config{URL: c.cfg.LedgerURL, Access: c.cfg.LedgerAccess},
 			inForce); err != nil {
@@ -351,7 +326,7 @@ func (c *checker) reportLastUpdate(ctx context.Context, s section, db *store.Sto
 	}
 	within, cancel := context.WithTimeout(ctx, searches*c.timeout)
 	defer cancel()
-	unknown, err := ingest.CheckLast(within, client, audit.New(db), contents.Watermark)
+	unknown, err := ingest.CheckLast(within, client, audit.New(db), status.Watermark)
 	switch {
 	case err != nil && ingest.Lasting(err):
 		what, do := explained(err)
@@ -368,7 +343,7 @@ func (c *checker) reportLastUpdate(ctx context.Context, s section, db *store.Sto
 
 // reportStoredHistory reports the stored transaction history, and compares its network with that of the Scan service.
 func (c *checker) reportStoredHistory(s section) {
-	stored := c.stored.contents.History
+	stored := c.stored.status.History
 	if stored == nil {
 		if c.cfg.ScanURL != "" {
 			s.ok("history", "none yet: nothing of a transaction history is stored")
@@ -399,21 +374,17 @@ func (c *checker) reportStoredHistory(s section) {
 	}
 }
 
-func (c *checker) reportLeaders(s section, server store.ServerFacts) {
-	contents := c.stored.contents
-	reportLeader(s, server, contents.Updates, "the updates", ", and `backfill` would refuse")
-	if c.cfg.ScanURL != "" || contents.Transactions.Holder != "" {
-		reportLeader(s, server, contents.Transactions, "the transaction history", "")
+func (c *checker) reportLeaders(s section) {
+	status := c.stored.status
+	reportLeader(s, status.Leader, "the updates", ", and `backfill` would refuse")
+	if c.cfg.ScanURL != "" || status.TransactionsLeader.Holder != "" {
+		reportLeader(s, status.TransactionsLeader, "the transaction history", "")
 	}
 }
 
-func reportLeader(s section, server store.ServerFacts, lead store.Lead, of, also string) {
+func reportLeader(s section, lead store.Leadership, of, also string) {
 	switch {
-	case lead.Held && lead.User != "" && lead.User != server.User && !server.Superuser:
-		s.problem("leader", fmt.Sprintf("%s leads %s as database user %s, and these settings connect as %s: neither could "+
-			"take over from the other",
-			lead.Holder, of, lead.User, server.User), "let all processes that write one database use the same user")
-	case lead.Held:
+	case lead.Leads:
 		s.note("leader", "%s leads %s: another process would stand by%s", lead.Holder, of, also)
 	case lead.Holder != "":
 		s.ok("leader", "nobody leads %s; %s did last", of, lead.Holder)

@@ -121,7 +121,7 @@ func TestCertificates(t *testing.T) {
 			Problem, []string{"is not for https://127.0.0.1"}, "--ledger-url"},
 		"expired": {ours.issue(func(c *x509.Certificate) { c.NotBefore, c.NotAfter = now.Add(-48*time.Hour), now.Add(-24*time.Hour) }), ourFile,
 			Problem, []string{"not valid now", now.Add(-24 * time.Hour).UTC().Format(time.DateOnly), "current time"}, "clock"},
-		"soon expired": {ours.issue(func(c *x509.Certificate) { c.NotAfter = now.Add(49 * time.Hour) }), ourFile, Warning, []string{", in 2 days"}, "renewed"},
+		"soon expired": {ours.issue(func(c *x509.Certificate) { c.NotAfter = now.Add(49 * time.Hour) }), ourFile, Warning, []string{"it expires in 2 days"}, "renewed"},
 		"hostile": {ours.issue(func(c *x509.Certificate) { c.Subject.CommonName = "\x1b[2J\n" + strings.Repeat("x", 10_000) }), ourFile,
 			OK, []string{"…"}, ""},
 	} {

@@ -178,7 +178,7 @@ func (q *Queries) LeadershipSessions(ctx context.Context, db DBTX, applicationNa
 }
 
 const lockHolders = `-- name: LockHolders :many
-SELECT k.pid::int AS pid, coalesce(a.usename::text, '')::text AS username, coalesce(a.application_name, '')::text AS application_name
+SELECT k.pid::int AS pid, coalesce(a.application_name, '')::text AS application_name
 FROM pg_catalog.pg_locks k LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = k.pid
 WHERE k.locktype = 'relation' AND k.granted AND k.mode = 'ExclusiveLock' AND k.relation = CAST($1::text AS regclass)
     AND k.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
@@ -186,7 +186,6 @@ WHERE k.locktype = 'relation' AND k.granted AND k.mode = 'ExclusiveLock' AND k.r
 
 type LockHoldersRow struct {
 	Pid             int32  `db:"pid"`
-	Username        string `db:"username"`
 	ApplicationName string `db:"application_name"`
 }
 
@@ -200,7 +199,7 @@ func (q *Queries) LockHolders(ctx context.Context, db DBTX, lock string) ([]Lock
 	var items []LockHoldersRow
 	for rows.Next() {
 		var i LockHoldersRow
-		if err := rows.Scan(&i.Pid, &i.Username, &i.ApplicationName); err != nil {
+		if err := rows.Scan(&i.Pid, &i.ApplicationName); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

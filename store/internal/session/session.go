@@ -110,20 +110,20 @@ func (d *Database) RequireSessions(ctx context.Context) error {
 		return fmt.Errorf("make a second connection: %w", err)
 	}
 	defer second.Release()
-	shared, err := Shared(ctx, first.Conn(), second.Conn())
+	shared, err := isShared(ctx, first.Conn(), second.Conn())
 	if err == nil && shared {
 		err = ErrPooled
 	}
 	return err
 }
 
-// How often Shared looks: a pooler may give a connection the same session again by chance.
+// How often isShared looks: a pooler may give a connection the same session again by chance.
 const sessionRounds = 4
 
-// Shared reports whether two connections that have no transaction open get sessions of their own. A pooler in
+// isShared reports whether two connections that have no transaction open get sessions of their own. A pooler in
 // transaction mode gives both the same one, or the first another one with its next statement, or where the second holds
 // a session in a transaction.
-func Shared(ctx context.Context, first, second *pgx.Conn) (shared bool, err error) {
+func isShared(ctx context.Context, first, second *pgx.Conn) (shared bool, err error) {
 	for range sessionRounds {
 		if shared, err = sessionRound(ctx, first, second); err != nil || shared {
 			return shared, err
@@ -133,11 +133,11 @@ func Shared(ctx context.Context, first, second *pgx.Conn) (shared bool, err erro
 }
 
 func sessionRound(ctx context.Context, first, second *pgx.Conn) (shared bool, err error) {
-	session, err := Of(ctx, first)
+	session, err := pidOf(ctx, first)
 	if err != nil {
 		return false, err
 	}
-	next, err := Of(ctx, first)
+	next, err := pidOf(ctx, first)
 	if err != nil || next != session {
 		return err == nil, err
 	}
@@ -149,17 +149,17 @@ func sessionRound(ctx context.Context, first, second *pgx.Conn) (shared bool, er
 		return false, err
 	}
 	defer pg.Rollback(ctx, tx)
-	held, err := Of(ctx, second)
+	held, err := pidOf(ctx, second)
 	if err != nil || held == session { // the first one would wait for it
 		return err == nil, err
 	}
-	next, err = Of(ctx, first)
+	next, err = pidOf(ctx, first)
 	return err == nil && next != session, err
 }
 
 // Of asks for the session that serves the next statement of a connection. The statement has no name, which such a
 // pooler would not know in another session.
-func Of(ctx context.Context, conn *pgx.Conn) (pid uint32, err error) {
+func pidOf(ctx context.Context, conn *pgx.Conn) (pid uint32, err error) {
 	err = conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeExec).Scan(&pid)
 	return pid, err
 }
