@@ -33,8 +33,6 @@ type ScanOptions struct {
 	BulkLines int
 	// BulkPrefix is the path under which the service is served, which the addresses of bulk files contain.
 	BulkPrefix string
-	// RewriteObject may replace the bytes of a bulk file; its digest stays.
-	RewriteObject func(key string, object []byte) []byte
 	// PageLimit is the largest page_size; default 1000.
 	PageLimit int
 	// RequestLimit is how many requests of an operation are answered in a second; others get 429. 0: all.

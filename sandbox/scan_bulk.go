@@ -243,9 +243,6 @@ func (s *Scan) bulkDownload(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	if s.opts.RewriteObject != nil {
-		object = s.opts.RewriteObject(key, slices.Clone(object))
-	}
 	_, _ = w.Write(object) // the client may have gone
 }
 

@@ -23,14 +23,19 @@ func filesFor(databaseURL, folder string, scanURL ...string) NetworkBackfill {
 	return NetworkBackfill{Database: config.Database{DatabaseURL: databaseURL}, Scan: config.Scan{ScanURL: scanURL}, Files: config.Files{Files: folder}}
 }
 
-// Bulk files are downloaded and read, and the daemon goes on where they end: the rows are those of the network. A
-// second database is made of the same files without the service, and history below a snapshot too.
+// Bulk files are downloaded and read, also where a service writes no folder since there is no update, and the daemon goes
+// on where they end: the rows are those of the network. A second database is made of the same files without the service.
 func TestANetworkIsReadFromBulkFiles(t *testing.T) {
 	t.Parallel()
-	_, scan := scanOf(95, 500, inBulk)
+	options := inBulk
+	options.BulkEvery /= 5
+	_, scan := scanOf(95, 500, options)
 	url, database, folder := serveScan(t, scan), throwaway.Database(t), t.TempDir()
 	loaded, err := RunNetworkFiles(t.Context(), filesFor(database, folder, url), testLogger(t))
 	require.NoError(t, err)
+	list, err := os.ReadFile(filepath.Join(folder, "objects.json"))
+	require.NoError(t, err)
+	require.Contains(t, string(list), `"without_updates":["20`)
 	require.Equal(t, loaded.End, loaded.Watermark)
 	stored := count(t, database, "network.updates")
 	require.Greater(t, stored, len(scan.NetworkTruth()["updates"])/2)
@@ -46,7 +51,6 @@ func TestANetworkIsReadFromBulkFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, stored, loaded.Updates)
 	require.Equal(t, stored, count(t, database, "network.updates"))
-
 }
 
 // A database that is seeded from a snapshot in bulk files, in several runs, the last without the service, has the rows
