@@ -116,7 +116,7 @@ var documented = map[string]struct {
 	"PostgreSQL, to readers": {0, []string{"a reader gets `permission denied", "`query would be affected by row-level security"}},
 
 	"store/audit/divergence.go":          {2, []string{"`reanchor`: the participant has none", "`reanchor`: the first update"}},
-	"store/audit/verify_transactions.go": {2, []string{"`verify --repair`: the Scan service has fewer", "the transaction history in the database is of another network"}},
+	"store/audit/verify_transactions.go": {4, []string{"`verify --repair`: the Scan service has fewer", "`verify`: the service of the transaction history", "`verify`: the transaction history was cleared", "the transaction history in the database is of another network"}},
 	"store/audit/verify.go":              {1, []string{"Of `indexer contract`, `indexer update` and `indexer verify`"}},
 	"store/audit/verify_selected.go":     {1, []string{"`verify`: the range has nothing"}},
 	"store/audit/verify_derived.go":      {1, []string{"updates are stored beyond the ledger's end"}},
