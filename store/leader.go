@@ -79,3 +79,24 @@ func (s *Store) leadership(ctx context.Context, tx pgx.Tx, role Role) (Leadershi
 	}
 	return Leadership{Epoch: row.Epoch, Holder: textOf(row.Holder), Since: row.LedSince.Time, Leads: row.Leads}, nil
 }
+
+// inTurn returns what writes a page, or records: it advances the place where they belong when those before them are
+// stored, and copies their rows. A writer whose twin is in doubt waits for it before it writes the same rows.
+func inTurn(turn CommitOrder,
+	advance, copyRows func(context.Context, pgx.Tx) error) func(context.Context, pgx.Tx) error {
+	return func(ctx context.Context, tx pgx.Tx) error {
+		if turn == nil || turn.First() {
+			if err := advance(ctx, tx); err != nil {
+				return err
+			}
+			return copyRows(ctx, tx)
+		}
+		if err := copyRows(ctx, tx); err != nil {
+			return err
+		}
+		if err := turn.Wait(ctx); err != nil {
+			return err
+		}
+		return advance(ctx, tx)
+	}
+}

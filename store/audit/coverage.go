@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -64,13 +63,6 @@ func (s *Stored) extentBefore(ctx context.Context, tx pgx.Tx, end *ledger.Offset
 	}
 	return extent, err
 }
-
-// derivedDifference returns a difference of a row that belongs to no offset.
-func derivedDifference(kind Disagreement, relation, row string) Difference {
-	return Difference{Kind: kind, Relation: relation, Row: row, Derived: true}
-}
-
-func textOf(n int64) *string { return new(strconv.FormatInt(n, 10)) }
 
 // RepairCoverage lowers the watermark to the ledger's end, nil where that is not known. Holes stay: writing their
 // updates closes them. No facts are removed. If the watermark was lowered, the leaders of the updates and of the

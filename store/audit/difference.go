@@ -129,6 +129,13 @@ func Quoted(value *string) string {
 	return strconv.Quote(*value)
 }
 
+// derivedDifference returns a difference of a row that belongs to no offset.
+func derivedDifference(kind Disagreement, relation, row string) Difference {
+	return Difference{Kind: kind, Relation: relation, Row: row, Derived: true}
+}
+
+func textOf(n int64) *string { return new(strconv.FormatInt(n, 10)) }
+
 // Found is called for each difference.
 type Found = func(Difference)
 

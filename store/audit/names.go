@@ -144,39 +144,6 @@ func (d *dictionaries) name(column string, value *string) *string {
 	return &name
 }
 
-// difference names a row of a table, among those of its offset or record, by the values in some columns.
-func (d *dictionaries) difference(table *tables.Table, columns []column, by []string, row []*string) Difference {
-	of := Difference{Relation: table.Name}
-	if place := table.Place; place != "" && table.OfRecords() {
-		of.Seq = numberIn(columns, place, row)
-	} else if place != "" {
-		of.Offset = ledger.Offset(numberIn(columns, place, row))
-	}
-	var parts []string
-	for _, name := range by {
-		value := d.name(name, row[columnNamed(columns, name)])
-		switch kind, isRef := tables.References[name]; {
-		case value == nil || name == table.Place || name == "only_row":
-			continue
-		case kind == tables.PartyList:
-			name = strings.TrimSuffix(name, "_ref")
-		case isRef:
-			name = strings.TrimSuffix(name, "_ref") + "_id"
-		}
-		parts = append(parts, name+" "+*value)
-	}
-	of.Row = strings.Join(parts, ", ")
-	return of
-}
-
-// numberIn returns the number in a column, which PostgreSQL wrote; 0 for NULL.
-func numberIn(columns []column, name string, row []*string) (n int64) {
-	if text := row[columnNamed(columns, name)]; text != nil {
-		n, _ = strconv.ParseInt(*text, 10, 64)
-	}
-	return n
-}
-
 // reportRows reports how the stored row of a table differs from the wanted one; the one that is nil is not there. of
 // names the row.
 func (d *dictionaries) reportRows(of Difference, columns []string, wanted, stored []*string, found Found) {

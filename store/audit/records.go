@@ -246,9 +246,6 @@ type Following struct {
 	Outdated bool  // they follow by other rules, and will be derived again: nothing was compared
 }
 
-// onlyTransactions is for repairs of the history that leave the dictionaries alone.
-var onlyTransactions = []session.Role{session.RoleTransactions}
-
 // History writes the transaction history in the role of repairing: a repair writes all of it again, as its writer does.
 func (r *Repairer) History() *store.TransactionsWriter {
 	return &store.TransactionsWriter{Leader: r.Leader}

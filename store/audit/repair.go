@@ -26,6 +26,9 @@ type Repairer struct {
 // its leader holds it while it waits for that of the updates.
 var rolesThatRemember = []session.Role{session.RolePruning, session.RoleUpdates, session.RoleTransactions}
 
+// onlyTransactions is for repairs of the history that leave the dictionaries alone.
+var onlyTransactions = []session.Role{session.RoleTransactions}
+
 // LeadRepair tries once to take the role of repairing. ok is false where another process has it.
 func LeadRepair(ctx context.Context, s *store.Store) (repairer *Repairer, ok bool, err error) {
 	leader, ok, err := s.LeadRepair(ctx)

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/tables"
 )
 
 // tableComparison compares the rows of one table. PostgreSQL makes rows of what writing would send, and finds those
@@ -84,6 +86,31 @@ func (c *tableComparison) difference(kind Disagreement, row []*string) Differenc
 		d.NodeID = new(int32(numberIn(c.table.columns, "node_id", row)))
 	}
 	return d
+}
+
+// difference names a row of a table, among those of its offset or record, by the values in some columns.
+func (d *dictionaries) difference(table *tables.Table, columns []column, by []string, row []*string) Difference {
+	of := Difference{Relation: table.Name}
+	if place := table.Place; place != "" && table.OfRecords() {
+		of.Seq = numberIn(columns, place, row)
+	} else if place != "" {
+		of.Offset = ledger.Offset(numberIn(columns, place, row))
+	}
+	var parts []string
+	for _, name := range by {
+		value := d.name(name, row[columnNamed(columns, name)])
+		switch kind, isRef := tables.References[name]; {
+		case value == nil || name == table.Place || name == "only_row":
+			continue
+		case kind == tables.PartyList:
+			name = strings.TrimSuffix(name, "_ref")
+		case isRef:
+			name = strings.TrimSuffix(name, "_ref") + "_id"
+		}
+		parts = append(parts, name+" "+*value)
+	}
+	of.Row = strings.Join(parts, ", ")
+	return of
 }
 
 // renderedColumns are what a participant computes of an interface view when it is asked, by the package that it prefers

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -153,6 +154,14 @@ func (t *recordedTable) place(row []*string) rowPlace {
 		}
 	}
 	return at
+}
+
+// numberIn returns the number in a column, which PostgreSQL wrote; 0 for NULL.
+func numberIn(columns []column, name string, row []*string) (n int64) {
+	if text := row[columnNamed(columns, name)]; text != nil {
+		n, _ = strconv.ParseInt(*text, 10, 64)
+	}
+	return n
 }
 
 // subColumn orders the rows at one offset: the second of a table's key columns. It is empty where there is one row
