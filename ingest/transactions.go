@@ -189,7 +189,7 @@ func (r *transactionsRun) read(ctx context.Context) (fits bool, err error) {
 			select {
 			case <-r.writes.order.moved:
 			case page, ok := <-next:
-				batch.add(page)
+				r.add(&batch, page)
 				more, fits = ok, fits || len(page.records) > 0
 			}
 		}

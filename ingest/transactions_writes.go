@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"slices"
 
 	"ledgerindexer/ledger"
 )
@@ -14,9 +15,18 @@ func (h *Transactions) full(batch *transactionsRead) bool {
 	return len(batch.records) >= h.batch || batch.end || batch.err != nil
 }
 
-// add adds what comes behind a batch that is not full.
-func (r *transactionsRead) add(next transactionsRead) {
-	r.records, r.end, r.err = append(r.records, next.records...), next.end, next.err
+// add adds what comes behind a batch that is not full. It makes room for a full one at once, where a page is not all of
+// it: records are large.
+func (h *Transactions) add(batch *transactionsRead, next transactionsRead) {
+	if batch.records == nil {
+		*batch = next
+		return
+	}
+	if cap(batch.records) < h.batch {
+		batch.records = slices.Grow(batch.records, h.batch)
+	}
+	batch.records = append(batch.records, next.records...)
+	batch.end, batch.err = next.end, next.err
 }
 
 // transactionsWrites are the batches of records that are being written: at the same time, and stored in their order.
