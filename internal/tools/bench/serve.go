@@ -69,7 +69,10 @@ func (o serveOptions) handler() (http.Handler, error) {
 		next = sandbox.NewPreparedNetwork(data)
 	case serveHistory:
 		data.index("event_id")
-		next = sandbox.NewPreparedScan(newCopies(data, max(o.Copies, 1), o.Later))
+		next = sandbox.NewPreparedScan(data)
+		if o.Copies > 1 {
+			next = sandbox.NewPreparedScan(newCopies(data, o.Copies, o.Later))
+		}
 	default:
 		return nil, fmt.Errorf("no server is of the kind %q", o.Kind)
 	}
