@@ -42,7 +42,8 @@ type PackageSink interface {
 	MissPackage(ctx context.Context, id, failure string) error
 }
 
-// PackageContents is the background task that stores each package that events refer to, with its types. It is used once.
+// PackageContents is the background task that stores each package that events refer to, with its types. It is used
+// once.
 type PackageContents struct {
 	Source PackageSource
 	Sink   PackageSink

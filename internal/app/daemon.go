@@ -124,7 +124,9 @@ func (x *indexer) addStreams() (checks []admin.Check, c *choice, closeAll func()
 			return nil, nil, closeAll, err
 		}
 		closes, checks = append(closes, h.service.Close), append(checks, admin.Check{Name: "scan", Try: h.ping})
-		ofHistory = []*stream{{indexer: x, role: store.RoleTransactions, title: "transactions", sourceName: scanService, work: h}}
+		ofHistory = []*stream{{
+			indexer: x, role: store.RoleTransactions, title: "transactions", sourceName: scanService, work: h,
+		}}
 	}
 	if read.Updates() || read.Auto() {
 		n, err := newNetworkUpdates(x)

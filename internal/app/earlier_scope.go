@@ -22,7 +22,8 @@ type sourceByScope struct {
 	earlier map[string]source // by the hash of their scope
 }
 
-func newSourceByScope(db *store.Store, now source, scope ledger.Scope, open func(ledger.Scope) (source, error)) *sourceByScope {
+func newSourceByScope(db *store.Store, now source, scope ledger.Scope,
+	open func(ledger.Scope) (source, error)) *sourceByScope {
 	return &sourceByScope{source: now, db: db, scope: scope.Hash(), open: open, earlier: map[string]source{}}
 }
 
@@ -45,7 +46,8 @@ func (p *sourceByScope) Changes() (n int64) {
 }
 
 // at returns the source of what is stored after an offset, the hash of its scope, and up to where that holds.
-func (p *sourceByScope) at(ctx context.Context, after ledger.Offset) (from source, scope string, upTo ledger.Offset, err error) {
+func (p *sourceByScope) at(ctx context.Context, after ledger.Offset) (from source, scope string, upTo ledger.Offset,
+	err error) {
 	stored, inForce, upTo, err := p.db.ScopeAt(ctx, after)
 	if err != nil || inForce {
 		return p.source, p.scope, upTo, err
@@ -91,7 +93,8 @@ func unread(scope ledger.Scope, err error) error {
 }
 
 // ReadSnapshot implements source. The snapshot that is carried is read in its scope.
-func (p *sourceByScope) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
+func (p *sourceByScope) ReadSnapshot(ctx context.Context, at ledger.Offset,
+	token ledger.Token) (ledger.SnapshotPage, error) {
 	carried, scope, err := p.db.CarriedScope(ctx)
 	if err != nil {
 		return ledger.SnapshotPage{}, err

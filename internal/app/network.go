@@ -10,8 +10,8 @@ import (
 	"ledgerindexer/store/audit"
 )
 
-// networkUpdates implements daemonSource for the updates of a network, which a Scan service has. They are a ledger of their
-// own, in a pair of schemas of its own.
+// networkUpdates implements daemonSource for the updates of a network, which a Scan service has. They are a ledger of
+// their own, in a pair of schemas of its own.
 type networkUpdates struct {
 	*indexer
 	*Network
@@ -40,8 +40,8 @@ func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
 
 func (n *networkUpdates) streams() []*stream {
 	return []*stream{{
-		indexer: n.indexer, role: store.RoleUpdates, title: "network", sourceName: scanService, work: &updates{indexer: n.indexer,
-			origin: n},
+		indexer: n.indexer, role: store.RoleUpdates, title: "network", sourceName: scanService,
+		work: &updates{indexer: n.indexer, origin: n},
 	}}
 }
 
@@ -55,8 +55,8 @@ func (n *networkUpdates) ping(ctx context.Context) error {
 	return reachable(err)
 }
 
-// startTasks implements daemonSource. No package can be read. A Scan service has no look-ups, so all that are wanted get the
-// answer that the contract is not known, without a request: nothing waits for one for ever.
+// startTasks implements daemonSource. No package can be read. A Scan service has no look-ups, so all that are wanted get
+// the answer that the contract is not known, without a request: nothing waits for one for ever.
 func (n *networkUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter,
 	past audit.UpdateSource) *background {
 	b := newBackground()

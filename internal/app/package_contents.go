@@ -19,7 +19,9 @@ import (
 func newTypes(ctx context.Context, source ingest.PackageSource, leader *store.UpdatesWriter,
 	logger *slog.Logger) *ingest.PackageContents {
 	packages := typed.Packages{Content: func(id string) ([]byte, error) { return leader.PackageContent(ctx, id) }}
-	return &ingest.PackageContents{Source: source, Sink: leader, Logger: logger, Read: packages.Read, Forget: packages.Forget}
+	return &ingest.PackageContents{
+		Source: source, Sink: leader, Logger: logger, Read: packages.Read, Forget: packages.Forget,
+	}
 }
 
 type typesComparison struct {
