@@ -19,9 +19,6 @@ type ContractEntry struct {
 
 // ActiveContract is a contract that is active on a synchronizer.
 type ActiveContract struct {
-	// Gone: it is not active. Only an incomplete reassignment, which comes after it, needs its creation event. Only an
-	// export says so.
-	Gone                bool
 	Created             CreatedEvent
 	SynchronizerID      string
 	ReassignmentCounter int64
@@ -30,9 +27,6 @@ type ActiveContract struct {
 
 // IncompleteUnassigned is a contract that left its synchronizer and whose assignment has not been seen.
 type IncompleteUnassigned struct {
-	// Apart: of Created there are the place and the contract only. An entry before has the creation event, or nobody does.
-	// Only an export says so.
-	Apart      bool
 	Created    CreatedEvent
 	Unassigned UnassignedEvent
 	Extra      JSON
@@ -41,7 +35,6 @@ type IncompleteUnassigned struct {
 // IncompleteAssigned is a contract that was assigned while its unassignment has not been seen. It does not say
 // that the contract is active on the target.
 type IncompleteAssigned struct {
-	Apart    bool // as in IncompleteUnassigned, except for the witnesses, which are in Created
 	Created  CreatedEvent
 	Assigned AssignedEvent
 	Extra    JSON

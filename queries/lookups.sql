@@ -28,7 +28,3 @@ WHERE contract_id = @contract_id AND status = 'wanted';
 SELECT count(*) FILTER (WHERE status = 'wanted') AS wanted, count(*) FILTER (WHERE status = 'found') AS found,
     count(*) FILTER (WHERE status = 'not_found') AS not_found, count(*) FILTER (WHERE status = 'unusable') AS unusable
 FROM lookups;
-
--- name: LookupsForgetCreated :exec
--- Removes look-ups of contracts whose creation is stored now, with or without an answer.
-DELETE FROM lookups l USING (SELECT unnest(@contract_ids::text[]) AS contract_id) c WHERE l.contract_id = c.contract_id;

@@ -74,7 +74,7 @@ func (r *Repairer) begin(ctx context.Context, tx pgx.Tx, at ledger.Offset, node 
 	entries []ledger.ContractEntry) error {
 	wanted, taken := names.NewReferences(), rows.NewCarried(ledger.SnapshotProgress{At: at})
 	for i := range entries {
-		if entries[i].Active == nil || entries[i].Active.Gone {
+		if entries[i].Active == nil {
 			continue
 		}
 		if err := taken.Take(wanted, &entries[i], node+int32(i)); err != nil {

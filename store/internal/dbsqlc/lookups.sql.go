@@ -119,16 +119,6 @@ func (q *Queries) LookupsForget(ctx context.Context, db DBTX, contractIds []stri
 	return err
 }
 
-const lookupsForgetCreated = `-- name: LookupsForgetCreated :exec
-DELETE FROM lookups l USING (SELECT unnest($1::text[]) AS contract_id) c WHERE l.contract_id = c.contract_id
-`
-
-// Removes look-ups of contracts whose creation is stored now, with or without an answer.
-func (q *Queries) LookupsForgetCreated(ctx context.Context, db DBTX, contractIds []string) error {
-	_, err := db.Exec(ctx, lookupsForgetCreated, contractIds)
-	return err
-}
-
 const lookupsWant = `-- name: LookupsWant :exec
 INSERT INTO lookups (contract_id, ledger_offset, node_id)
 SELECT m.contract_id, m.ledger_offset, m.node_id FROM missing_lookups($1, $2) m

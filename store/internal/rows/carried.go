@@ -80,35 +80,29 @@ func (c *Carried) Add(wanted *names.References, e *ledger.ContractEntry) error {
 		refs := creationOf(wanted, &a.Created, e.Plain)
 		row, views := c.creation(refs, e, &a.Created, synchronizer)
 		c.interfaceViews = append(c.interfaceViews, views...)
-		if !a.Gone {
-			row.ReassignmentCounter = &a.ReassignmentCounter
-			active := ActiveContract{
-				ContractID: row.ContractID, SynchronizerRef: synchronizer, TemplateRef: row.TemplateRef,
-				ActivatedOffset: row.LedgerOffset, ActivatedNodeID: row.NodeID, ReassignmentCounter: a.ReassignmentCounter,
-				StakeholdersRef: row.StakeholdersRef,
-			}
-			active.PositionID, active.Amount, active.Locked, active.LockedUntil = refs.Holding.Columns()
-			c.Active = append(c.Active, active)
+		row.ReassignmentCounter = &a.ReassignmentCounter
+		active := ActiveContract{
+			ContractID: row.ContractID, SynchronizerRef: synchronizer, TemplateRef: row.TemplateRef,
+			ActivatedOffset: row.LedgerOffset, ActivatedNodeID: row.NodeID, ReassignmentCounter: a.ReassignmentCounter,
+			StakeholdersRef: row.StakeholdersRef,
 		}
+		active.PositionID, active.Amount, active.Locked, active.LockedUntil = refs.Holding.Columns()
+		c.Active = append(c.Active, active)
 		c.Created = append(c.Created, row)
 		return c.within(row.ContractID, a.Created.Offset)
 	case e.Unassigned != nil:
 		u, created := &e.Unassigned.Unassigned, &e.Unassigned.Created
-		if !e.Unassigned.Apart {
-			c.addIncomplete(wanted, e, created, wanted.Synchronizer(u.Source))
-		}
+		c.addIncomplete(wanted, e, created, wanted.Synchronizer(u.Source))
 		extra := c.exact.Value("entry_extra", entryExtra(e))
 		row, _ := unassignedRow(wanted, u.Offset, u, &c.exact)
 		c.addReassignment(e, created, row, extra)
-		if err := c.within(u.ContractID, u.Offset); err != nil || e.Unassigned.Apart {
+		if err := c.within(u.ContractID, u.Offset); err != nil {
 			return err
 		}
 		return c.within(created.ContractID, created.Offset)
 	case e.Assigned != nil:
 		a, created := &e.Assigned.Assigned, &e.Assigned.Created
-		if !e.Assigned.Apart {
-			c.addIncomplete(wanted, e, created, wanted.Synchronizer(a.Target))
-		}
+		c.addIncomplete(wanted, e, created, wanted.Synchronizer(a.Target))
 		extra := c.exact.Value("assignment_entry_extra", entryExtra(e))
 		row := assignedRow(wanted, created.Offset, created.NodeID, a, created.WitnessParties, &c.exact)
 		c.addReassignment(e, created, row, extra)

@@ -2,7 +2,6 @@ package writing
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,15 +14,4 @@ import (
 func SaveLookup(ctx context.Context, tx pgx.Tx, r *names.References, lookup *ledger.Lookup) (first bool, err error) {
 	saved, err := queries.LookupSave(ctx, tx, rows.LookupRow(r, lookup))
 	return saved > 0, err
-}
-
-// ForgetLookups removes the look-ups of contracts whose creation is stored, with their answers.
-func ForgetLookups(ctx context.Context, tx pgx.Tx, contracts []string) error {
-	if len(contracts) == 0 {
-		return nil
-	}
-	if err := queries.LookupsForgetCreated(ctx, tx, contracts); err != nil {
-		return fmt.Errorf("forget the look-ups of %d contracts: %w", len(contracts), err)
-	}
-	return nil
 }
