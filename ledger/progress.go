@@ -3,18 +3,18 @@ package ledger
 import "time"
 
 // Progress is the progress of long work on a stream. Its positions are offsets if the work follows the ledger, else
-// numbers of offsets or units that are done.
+// numbers of offsets or units that are done. Its JSON form is for scripts.
 type Progress struct {
-	Stream    string // such as "updates" or "snapshot"
-	Unit      string // what UnitsDone and Rate count, such as "updates" or "contracts"; may be empty
-	BeganAt   time.Time
-	Start     int64         // the position at BeganAt
-	Position  int64         // the position now
-	End       int64         // the position at which the work ends; 0: not known
-	UnitsDone int64         // since BeganAt
-	Rate      float64       // recent units per second
-	TimeLeft  time.Duration // until Position reaches End, at the recent pace; 0: not known
-	Ended     bool          // nothing more is to do for now
+	Stream    string        `json:"stream"` // such as "updates" or "snapshot"
+	Unit      string        `json:"unit"`   // what UnitsDone and Rate count, such as "contracts"; may be empty
+	BeganAt   time.Time     `json:"began_at"`
+	Start     int64         `json:"from"`         // the position at BeganAt
+	Position  int64         `json:"at"`           // the position now
+	End       int64         `json:"end,omitzero"` // the position at which the work ends; 0: not known
+	UnitsDone int64         `json:"done"`         // since BeganAt
+	Rate      float64       `json:"per_second"`   // recent units per second
+	TimeLeft  time.Duration `json:"-"`            // until Position reaches End, at the recent pace; 0: not known
+	Ended     bool          `json:"-"`            // nothing more is to do for now
 }
 
 // Part returns how much of the work is done, from 0 to 1; ok is false if its end is not known.

@@ -15,8 +15,8 @@ import (
 // RecordedProgress is the progress of long work, as a process that writes the database recorded it last.
 type RecordedProgress struct {
 	ledger.Progress
-	RecordedAt time.Time     // by the database's clock
-	Age        time.Duration // since then, by the same clock
+	RecordedAt time.Time     `json:"recorded_at"` // by the database's clock
+	Age        time.Duration `json:"-"`           // since then, by the same clock
 }
 
 // RecordProgress records how far a stream's work has come, for `indexer status`, or, where it has ended, that nothing
@@ -50,9 +50,9 @@ func (s *Store) progress(ctx context.Context, db dbsqlc.DBTX) ([]RecordedProgres
 	}
 	var list []RecordedProgress
 	for _, row := range rows {
-		p := RecordedProgress{RecordedAt: row.UpdatedAt.Time, Age: durationOf(row.Age)}
+		p := RecordedProgress{RecordedAt: row.UpdatedAt.Time.UTC(), Age: durationOf(row.Age)}
 		p.Progress = ledger.Progress{
-			Stream: row.Stream, Unit: row.Unit, BeganAt: row.BeganAt.Time, Start: row.FromExclusive, Position: row.Reached,
+			Stream: row.Stream, Unit: row.Unit, BeganAt: row.BeganAt.Time.UTC(), Start: row.FromExclusive, Position: row.Reached,
 			UnitsDone: row.Done, Rate: row.PerSecond, TimeLeft: durationOf(row.TimeLeft),
 		}
 		if row.ToInclusive != nil {

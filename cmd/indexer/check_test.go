@@ -58,10 +58,10 @@ func TestCheck(t *testing.T) {
 	require.Equal(t, config.ExitDone, code, stderr)
 	require.Equal(t, true, statusOf(t, environ)["network"])
 	require.NotContains(t, statusOf(t, environ), "history")
-	code, stdout, stderr = command(t, environ, "status", "--sample=0")
+	code, stdout, stderr = command(t, environ, "status")
 	require.Zero(t, code, stderr)
 	require.Contains(t, squeezed(stdout), "network its updates are stored too, in schema network: `indexer status --network` shows how far")
-	code, stdout, stderr = command(t, environ, "status", "--sample=0", "--network", "--ledger-url="+url) // as in the daemon's environment
+	code, stdout, stderr = command(t, environ, "status", "--network", "--ledger-url="+url) // as in the daemon's environment
 	require.Zero(t, code, stderr)
 	require.Contains(t, squeezed(stdout), "network of "+l.DSO())
 	require.NotContains(t, stdout, "another participant")

@@ -251,7 +251,7 @@ func TestBeforeMigration(t *testing.T) {
 
 func statusOf(t *testing.T, environ map[string]string) map[string]any {
 	t.Helper()
-	code, stdout, stderr := command(t, environ, "status", "--json", "--sample=0")
+	code, stdout, stderr := command(t, environ, "status", "--json")
 	require.Equal(t, config.ExitDone, code, stderr)
 	var status map[string]any
 	require.NoError(t, json.Unmarshal([]byte(stdout), &status), stdout)
@@ -266,7 +266,7 @@ func TestStatus(t *testing.T) {
 	require.Regexp(t, `^\d+\.\d+`, status["postgresql"])
 	require.Greater(t, status["size"].(map[string]any)["ledger_bytes"], 1e6)
 	require.Equal(t, map[string]any{
-		"database": status["database"], "postgresql": status["postgresql"], "size": status["size"], "streams": []any{}, "unknown_elements": 0.0, "leads": false,
+		"database": status["database"], "postgresql": status["postgresql"], "size": status["size"], "streams": []any{}, "tasks": []any{}, "unknown_elements": 0.0, "leads": false,
 		"lookups":  map[string]any{"wanted": 0.0, "found": 0.0, "not_found": 0.0, "unusable": 0.0},
 		"packages": map[string]any{"vetted": 0.0, "synchronizers": 0.0, "changes": 0.0},
 	}, status)
@@ -300,8 +300,8 @@ func TestStatus(t *testing.T) {
 	require.InDelta(t, time.Since(shown).Seconds(), ends["lag_seconds"], 3600, "what is shown was recorded long ago")
 	require.Equal(t, map[string]any{"end_offset": float64(l.End()), "lag_offsets": float64(l.End() - indexed)}, without(ends, "lag_seconds"))
 
-	_, stdout, _ = command(t, environ, "status", "--sample=1ms")
-	for _, text := range []string{"watermark ", "active set known from offset 0", " 0.0 updates/s", " offsets ahead; the last update here is ", "in the database; "} {
+	_, stdout, _ = command(t, environ, "status")
+	for _, text := range []string{"watermark ", "active set known from offset 0", " offsets ahead; the last update here is ", "in the database; "} {
 		require.Contains(t, strings.Join(strings.Fields(stdout), " "), strings.TrimSpace(text))
 	}
 }
@@ -314,7 +314,7 @@ func TestStatusWithoutTheLedger(t *testing.T) {
 	ends := statusOf(t, environ)["ledger"].(map[string]any)
 	require.Contains(t, ends["error"], "connection refused")
 	require.Equal(t, map[string]any{"lag_offsets": nil, "lag_seconds": nil}, without(ends, "error"))
-	_, stdout, _ := command(t, environ, "status", "--sample=0")
+	_, stdout, _ := command(t, environ, "status")
 	require.Regexp(t, `\nledger +lag unknown: .*connection refused`, stdout)
 	environ["INDEXER_LEDGER_URL"] = participantOf(t, grown(5), sandbox.ServerOptions{StrictInterface: true})
 	require.Contains(t, statusOf(t, environ)["ledger"].(map[string]any)["error"], "does not report its ledger end")

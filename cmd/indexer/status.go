@@ -18,7 +18,6 @@ type statusCommand struct {
 	config.Database
 	LedgerURL    string        `placeholder:"URL" help:"Base URL of the participant, to compare with the ledger's end; empty, or with --network: don't."`
 	LedgerAccess access.Config `embed:"" prefix:"ledger-"`
-	Sample       time.Duration `default:"0s" env:"-" placeholder:"TIME" help:"Watch for this long, and say at which rate the streams move (2s); 0: don't. Default: ${default}."`
 	jsonFlag
 }
 
@@ -36,11 +35,6 @@ func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, db *store.
 	}
 	r := status.New(db, from)
 	r.Sized(sizes)
-	if (from.Started || from.History != nil) && c.Sample > 0 {
-		if err := c.sampleRates(ctx, db, r); err != nil {
-			return err
-		}
-	}
 	r.Network = !c.OfNetwork() && config.NetworkBegun(ctx, c.DatabaseURL, logger)
 	if c.LedgerURL != "" && !c.OfNetwork() { // else it is given with the daemon's environment, for the other ledger
 		r.Ledger = c.askLedger(ctx, logger, r)
@@ -49,37 +43,6 @@ func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, db *store.
 		return writeReport(out, r)
 	}
 	return printStatus(out, r, c.Domain() == config.NetworkSchemas)
-}
-
-// sampleRates reads the positions of the streams a second time, for their rates.
-func (c *statusCommand) sampleRates(ctx context.Context, db *store.Store, r *status.Report) error {
-	started := time.Now()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(c.Sample):
-	}
-	now, err := db.Status(ctx)
-	if err != nil {
-		return err
-	}
-	seconds := time.Since(started).Seconds()
-	if len(r.Streams) > 0 {
-		s := &r.Streams[0]
-		updates, err := db.UpdatesBetween(ctx, s.Watermark, now.Watermark)
-		if err != nil {
-			return err
-		}
-		s.UpdatesPerSecond, s.OffsetsPerSecond = new(float64(updates)/seconds),
-			new(float64(now.Watermark-s.Watermark)/seconds)
-		s.Watermark, s.Frontier, s.RecordTime = now.Watermark, max(s.Frontier, now.Watermark), now.RecordTime.UTC()
-	}
-	if r.History != nil && now.History != nil {
-		rate := float64(now.History.Records-r.History.Records) / seconds
-		r.History = status.NewHistory(now)
-		r.History.RecordsPerSecond = &rate
-	}
-	return nil
 }
 
 // askLedger compares with the ledger's end. A failure becomes a part of the report.

@@ -16,11 +16,10 @@ import (
 // offsets.
 func TestStatusInTheWordsOfANetwork(t *testing.T) {
 	t.Parallel()
-	rate := 2.5
 	at, err := ledger.NetworkOffset(3, ledger.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC), Valid: true})
 	require.NoError(t, err)
 	r := &status.Report{ParticipantID: "DSO::1220", Streams: []status.Stream{
-		{Stream: store.StreamUpdates, Watermark: at, Frontier: at, UpdatesPerSecond: &rate, OffsetsPerSecond: &rate},
+		{Stream: store.StreamUpdates, Watermark: at, Frontier: at},
 	}, Verified: &status.Verified{Verified: store.Verified{Offset: at - 90_000_000}, Behind: new(ledger.Offset(90_000_000))}}
 	printed := func(network bool) string {
 		var out strings.Builder
@@ -30,27 +29,11 @@ func TestStatusInTheWordsOfANetwork(t *testing.T) {
 	network, participant := printed(true), printed(false)
 	require.Contains(t, network, "network of DSO::1220\n")
 	require.Contains(t, network, "(migration 3, 2026-01-02T03:04:05.000678Z), moved ")
-	require.Contains(t, network, "2.5 updates/s\n")
 	require.NotContains(t, network, "participant")
-	require.NotContains(t, network, "offsets/s")
 	require.Regexp(t, `verified up to offset \d+ \(migration 3, 2026-01-02T03:02:35\.000678Z\)`, network)
 	require.Contains(t, participant, "participant DSO::1220\n")
-	require.Contains(t, participant, "2.5 updates/s, 2.5 offsets/s\n")
-	require.Contains(t, participant, ", 90000000 behind the watermark")
+	require.Contains(t, participant, ", 90,000,000 behind the watermark")
 	require.NotContains(t, participant, "migration")
-}
-
-// Why packages can't be read for their types is said, as for each other task.
-func TestStatusSaysWhyATaskFails(t *testing.T) {
-	t.Parallel()
-	r := &status.Report{Streams: []status.Stream{{HostingTask: &status.Task{
-		Failing: true, FailedAt: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), Failure: "no right to ask",
-	}}}}
-	r.Packages.Types = &status.Task{Failing: true, FailedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Failure: "the participant has no packages"}
-	var out strings.Builder
-	require.NoError(t, printStatus(&out, r, false))
-	require.Contains(t, squeezed(out.String()), "failed 2026-01-02T03:04:05Z: the participant has no packages")
-	require.Contains(t, squeezed(out.String()), "failed 2026-01-02T03:04:06Z: no right to ask")
 }
 
 // How old the last update is stands there as people say it.
@@ -66,21 +49,22 @@ func TestStatusSaysTheAgeOfTheLastUpdate(t *testing.T) {
 func TestStatusOfTheHistory(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 7, 2, 10, 0, 0, 0, time.UTC)
-	text := func(h *status.History) string {
+	text := func(h *status.History, tasks ...status.Task) string {
 		var out strings.Builder
-		require.NoError(t, printStatus(&out, &status.Report{History: h}, false))
+		require.NoError(t, printStatus(&out, &status.Report{History: h, Tasks: tasks}, false))
 		return squeezed(out.String())
 	}
 	require.NotContains(t, text(nil), "transactions")
-	none := text(&status.History{Leader: "the daemon", LeaderSince: at, Leads: true, Task: &status.Task{Failing: true, FailedAt: at, Failure: "there is none"}})
+	none := text(&status.History{Leader: "the daemon", LeaderSince: at, Leads: true},
+		status.Task{Name: store.StreamTransactions, Failing: true, FailedAt: at, Failure: "there is none"})
 	require.Contains(t, none, "transactions no records yet\nleader: the daemon, since 2026-07-02T10:00:00Z")
-	require.Contains(t, none, "\nas of 2026-07-02T10:00:00Z: there is none")
-	some := text(&status.History{Leader: "the daemon", LeaderSince: at, RecordsPerSecond: new(0.0), TransactionsStatus: store.TransactionsStatus{
+	require.Contains(t, none, "\nfailed 2026-07-02T10:00:00Z: there is none")
+	some := text(&status.History{Leader: "the daemon", LeaderSince: at, TransactionsStatus: store.TransactionsStatus{
 		Records: 2, Cursor: "#1220:2", NewestRecord: at, UpdatedAt: at, Unknown: 1, NetworkID: "DSO::1220",
 	}})
 	for _, line := range []string{
 		"transactions 2 records, the newest of 2026-07-02T10:00:00Z, moved 2026-07-02T10:00:00Z",
-		"reading resumes after event id #1220:2\n0.0 records/s\n1 records that are of no kind that this version knows, kept raw in ledger.unknown_transactions\n",
+		"reading resumes after event id #1220:2\n1 records that are of no kind that this version knows, kept raw in ledger.unknown_transactions\n",
 		"network of DSO::1220\nleader: none now; the last one was the daemon, from 2026-07-02T10:00:00Z",
 	} {
 		require.Contains(t, some, line)

@@ -11,7 +11,7 @@ import (
 
 func statusText(t *testing.T, environ map[string]string) string {
 	t.Helper()
-	code, stdout, stderr := command(t, environ, "status", "--sample=0")
+	code, stdout, stderr := command(t, environ, "status")
 	require.Zero(t, code, stderr)
 	return squeezed(stdout)
 }
@@ -36,26 +36,28 @@ func TestStatusOfTheTasks(t *testing.T) {
 		VALUES (1, 0, 'a', 'wanted', NULL), (2, 0, 'b', 'found', NULL), (3, 0, 'c', 'found', NULL), (4, 0, 'd', 'not_found', NULL),
 		(5, 0, 'e', 'unusable', 'nonsense')`)
 	exec(`INSERT INTO indexer.tasks (task, succeeded_at, failed_at, failure) VALUES
-		('lookups', '2026-01-01T10:00:00Z', '2026-01-01T11:00:00Z', E'no right\x1b[31m of "\\x07"'), ('packages', NULL, '2026-01-02T11:00:00Z', 'absent'), ('updates', NULL, '2026-01-02T12:00:00Z', 'pruned; what to do: seed')`)
+		('lookups', '2026-01-01T10:00:00Z', '2026-01-01T11:00:00Z', E'no right\x1b[31m of "\\x07"'), ('vetting', NULL, '2026-01-02T11:00:00Z', 'absent'), ('updates', NULL, '2026-01-02T12:00:00Z', 'pruned; what to do: seed')`)
 	require.Contains(t, text(), "updates nothing indexed yet\nfailed 2026-01-02T12:00:00Z: pruned; what to do: seed\n")
-	require.Contains(t, text(), "lookups 1 wanted, 2 found, 1 not found, 1 unusable\nfailed 2026-01-01T11:00:00Z: no right\\x1b[31m of \"\\x07\"\n")
-	require.Contains(t, text(), "packages not read yet\nfailed 2026-01-02T11:00:00Z: absent")
+	require.Contains(t, text(), "lookups 1 wanted, 2 found, 1 not found, 1 unusable\npackages not read yet\n"+
+		"task lookups failed 2026-01-01T11:00:00Z: no right\\x1b[31m of \"\\x07\"\ntask vetting failed 2026-01-02T11:00:00Z: absent\n")
 	status := statusOf(t, environ)
-	require.Equal(t, map[string]any{
-		"wanted": 1.0, "found": 2.0, "not_found": 1.0, "unusable": 1.0, "failing": true,
-		"succeeded_at": "2026-01-01T10:00:00Z", "failed_at": "2026-01-01T11:00:00Z", "failure": "no right\x1b[31m of \"\\x07\"",
-	}, status["lookups"])
-	require.Equal(t, map[string]any{"failing": true, "failed_at": "2026-01-02T12:00:00Z", "failure": "pruned; what to do: seed"}, status["updates_task"])
+	require.Equal(t, map[string]any{"wanted": 1.0, "found": 2.0, "not_found": 1.0, "unusable": 1.0}, status["lookups"])
+	require.Equal(t, []any{
+		map[string]any{"name": "lookups", "failing": true,
+			"succeeded_at": "2026-01-01T10:00:00Z", "failed_at": "2026-01-01T11:00:00Z", "failure": "no right\x1b[31m of \"\\x07\""},
+		map[string]any{"name": "updates", "failing": true, "failed_at": "2026-01-02T12:00:00Z", "failure": "pruned; what to do: seed"},
+		map[string]any{"name": "vetting", "failing": true, "failed_at": "2026-01-02T11:00:00Z", "failure": "absent"},
+	}, status["tasks"])
 
 	exec(`INSERT INTO indexer.vetted_packages (synchronizer_ref, package_id) VALUES (1, 'p'), (1, 'q'), (2, 'p')`)
 	exec(`UPDATE indexer.tasks SET succeeded_at = '2026-01-03T12:00:00Z'`)
 	require.Contains(t, text(), "packages 3 vetted on 2 synchronizers, read 2026-01-03T12:00:00Z")
 	require.NotContains(t, text(), "failed", "it works again")
 	status = statusOf(t, environ)
+	require.Equal(t, map[string]any{"vetted": 3.0, "synchronizers": 2.0, "changes": 0.0}, status["packages"])
 	require.Equal(t, map[string]any{
-		"vetted": 3.0, "synchronizers": 2.0, "changes": 0.0, "failing": false,
-		"succeeded_at": "2026-01-03T12:00:00Z", "failed_at": "2026-01-02T11:00:00Z", "failure": "absent",
-	}, status["packages"])
+		"name": "vetting", "failing": false, "succeeded_at": "2026-01-03T12:00:00Z", "failed_at": "2026-01-02T11:00:00Z", "failure": "absent",
+	}, status["tasks"].([]any)[2])
 }
 
 // How far everything was verified is part of the report, and what differs.
@@ -79,9 +81,9 @@ func TestStatusOfTheVerification(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, text(), "verified up to offset 40, 60 behind the watermark\n1 of 5 windows differ from their source: run `indexer verify --repair`\n"+
 		"1 of 5 windows could not be compared: their source does not show them any more\n"+
-		"2 of 5 windows can't be compared: what they follow from was pruned here\nfailed 2026-01-01T11:00:00Z: no answer")
+		"2 of 5 windows can't be compared: what they follow from was pruned here\n")
+	require.Contains(t, text(), "task verification failed 2026-01-01T11:00:00Z: no answer")
 	require.Equal(t, map[string]any{
 		"offset": 40.0, "behind_offsets": 60.0, "seq": 0.0, "windows": 5.0, "different_windows": 1.0, "not_shown_windows": 1.0, "pruned_windows": 2.0,
-		"task": map[string]any{"failing": true, "failed_at": "2026-01-01T11:00:00Z", "failure": "no answer"},
 	}, statusOf(t, environ)["verified"])
 }

@@ -34,26 +34,21 @@ func WhatToDo(text string) (what, do string) {
 func (r *Report) Public() *Report {
 	public := *r
 	public.ParticipantID = "" // that of the party that administers it
-	public.UpdatesTask, public.Lookups.Task, public.Packages.Task = r.UpdatesTask.public(), r.Lookups.Task.public(),
-		r.Packages.Task.public()
-	public.Packages.Types = r.Packages.Types.public()
+	public.Tasks = slices.Clone(r.Tasks)
+	for i := range public.Tasks {
+		public.Tasks[i].Failure = Public(public.Tasks[i].Failure)
+	}
 	public.Streams = slices.Clone(r.Streams)
 	for i := range public.Streams {
 		s := &public.Streams[i]
-		s.Pruning, s.HostingTask = s.Pruning.public(), s.HostingTask.public()
 		s.Hosting = slices.Clone(s.Hosting)
 		for j := range s.Hosting {
 			s.Hosting[j].Party, s.Hosting[j].Synchronizer = "…", ""
 		}
 	}
-	if r.Verified != nil {
-		verified := *r.Verified
-		verified.Updates, verified.HistoryTask = verified.Updates.public(), verified.HistoryTask.public()
-		public.Verified = &verified
-	}
 	if r.History != nil {
 		history := *r.History
-		history.Cursor, history.NetworkID, history.Task = "", "", history.Task.public()
+		history.Cursor, history.NetworkID = "", ""
 		public.History = &history
 	}
 	if r.Ledger != nil {
@@ -61,14 +56,5 @@ func (r *Report) Public() *Report {
 		end.Error = Public(end.Error)
 		public.Ledger = &end
 	}
-	return &public
-}
-
-func (t *Task) public() *Task {
-	if t == nil {
-		return nil
-	}
-	public := *t
-	public.Failure = Public(t.Failure)
 	return &public
 }

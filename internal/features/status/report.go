@@ -2,12 +2,9 @@
 package status
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
-	"ledgerindexer/ingest"
 	"ledgerindexer/internal/base/terminal"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
@@ -22,15 +19,15 @@ type Report struct {
 	LeaderSince   time.Time `json:"leader_since,omitzero"`
 	Leads         bool      `json:"leads"` // the leader leads now; else it was the last one
 	Streams       []Stream  `json:"streams"`
-	UpdatesTask   *Task     `json:"updates_task,omitempty"` // why updates can't continue, where they last could not
 	Snapshot      *Snapshot `json:"unfinished_snapshot,omitempty"`
-	// that is to lower the state floor, and has not done so yet
-	UnderWay []Work    `json:"under_way,omitempty"`
-	Unknown  int64     `json:"unknown_elements"`
-	Lookups  Lookups   `json:"lookups"`
-	Packages Packages  `json:"packages"`
-	Verified *Verified `json:"verified,omitempty"` // absent: no window was verified yet
-	History  *History  `json:"history,omitempty"`  // the transaction history; absent: nobody has begun to read it
+	// the streams and the background tasks that have run, by name: whether they work, and why not
+	Tasks    []Task         `json:"tasks"`
+	UnderWay []Work         `json:"under_way,omitempty"`
+	Unknown  int64          `json:"unknown_elements"`
+	Lookups  store.Lookups  `json:"lookups"`
+	Packages store.Packages `json:"packages"`
+	Verified *Verified      `json:"verified,omitempty"` // absent: no window was verified yet
+	History  *History       `json:"history,omitempty"`  // the transaction history; absent: nobody has begun to read it
 	// beside this pair of schemas the updates of a network are stored in another one
 	Network bool         `json:"network,omitempty"`
 	Ledger  *End         `json:"ledger,omitempty"`
@@ -47,7 +44,6 @@ type Stream struct {
 	HistoryFloor ledger.Offset  `json:"history_floor"`
 	StateFloor   *ledger.Offset `json:"state_floor"` // null: the active set is known at no offset
 	PrunedTo     ledger.Offset  `json:"pruned_to,omitempty"`
-	Pruning      *Task          `json:"pruning,omitempty"` // absent: the indexer never had to prune
 	UpdatedAt    time.Time      `json:"updated_at"`
 	RecordTime   time.Time      `json:"record_time,omitzero"`   // of the last update up to the watermark
 	FirstUpdate  ledger.Offset  `json:"first_update,omitempty"` // that is stored; absent: none is
@@ -56,57 +52,36 @@ type Stream struct {
 	// Hosting are parties of the scope that were onboarded to the participant with contracts, or that it does not host
 	// any more, on a synchronizer, the last ones first; absent: none.
 	Hosting []store.HostingChange `json:"hosting,omitempty"`
-	// how the task fares that asks which parties are hosted; absent: it has not run
-	HostingTask      *Task    `json:"hosting_task,omitempty"`
-	UpdatesPerSecond *float64 `json:"updates_per_second,omitempty"`
-	OffsetsPerSecond *float64 `json:"offsets_per_second,omitempty"`
-}
-
-// Lookups counts look-ups, and says how their task fares.
-type Lookups struct {
-	store.Lookups
-	*Task
-}
-
-// Packages counts packages, and says how the tasks fare that read which are vetted, and what they say of types.
-type Packages struct {
-	store.Packages
-	*Task
-	Types *Task `json:"types_task,omitempty"`
 }
 
 // Verified is up to where the stored rows were compared with their source again, and equal.
 type Verified struct {
 	store.Verified
-	Behind      *ledger.Offset `json:"behind_offsets,omitempty"`
-	Updates     *Task          `json:"task,omitempty"`
-	HistoryTask *Task          `json:"history_task,omitempty"`
+	Behind *ledger.Offset `json:"behind_offsets,omitempty"`
 }
 
-// Task is the state of a background task.
+// Task is the state of a stream or a background task.
 type Task struct {
-	Failing bool `json:"failing"`
+	Name    string `json:"name"`
+	Failing bool   `json:"failing"`
 	// last; of the transaction history: first since it began, or failed last
 	SucceededAt time.Time `json:"succeeded_at,omitzero"`
 	FailedAt    time.Time `json:"failed_at,omitzero"` // last
 	Failure     string    `json:"failure,omitempty"`  // of then
 }
 
-// History is the state of the transaction history. An error of the last read is shown as that of a task.
+// History is the state of the transaction history.
 type History struct {
 	store.TransactionsStatus
-	Leader           string    `json:"leader,omitempty"`
-	LeaderSince      time.Time `json:"leader_since,omitzero"`
-	Leads            bool      `json:"leads"` // the leader leads now; else it was the last one
-	RecordsPerSecond *float64  `json:"records_per_second,omitempty"`
-	*Task
+	Leader      string    `json:"leader,omitempty"`
+	LeaderSince time.Time `json:"leader_since,omitzero"`
+	Leads       bool      `json:"leads"` // the leader leads now; else it was the last one
 }
 
 // Snapshot is how far a snapshot was stored.
 type Snapshot struct {
-	At       ledger.Offset `json:"at_offset"`
-	Entries  int64         `json:"entries"`
-	Finished bool          `json:"finished,omitempty"`
+	At      ledger.Offset `json:"at_offset"`
+	Entries int64         `json:"entries"`
 }
 
 // End is the ledger's end, and how far the watermark is behind it. If it is not known, Error says why.
@@ -120,46 +95,39 @@ type End struct {
 
 // Work is the recent progress of long work, as recorded by a process that writes the database.
 type Work struct {
-	Stream      string    `json:"stream"`
-	Unit        string    `json:"unit"`
-	BeganAt     time.Time `json:"began_at"`
-	From        int64     `json:"from"`
-	At          int64     `json:"at"`
-	End         *int64    `json:"end,omitempty"` // absent: not known
-	Done        int64     `json:"done"`
-	PerSecond   float64   `json:"per_second"`
-	SecondsLeft *float64  `json:"seconds_left,omitempty"` // absent: not known
-	RecordedAt  time.Time `json:"recorded_at"`
-
-	Progress ledger.Progress `json:"-"`
-	Age      time.Duration   `json:"-"` // since it was recorded, by the database's clock
+	store.RecordedProgress
+	SecondsLeft float64 `json:"seconds_left,omitzero"` // absent: not known
 }
 
 // New makes the report of a database from what the store says of it.
 func New(db *store.Store, from store.Status) *Report {
 	r := &Report{
-		Database: db.Address(), ParticipantID: from.ParticipantID, Streams: []Stream{}, Unknown: from.Unknown,
-		backfill: db.Commands().Backfill,
+		Database: db.Address(), ParticipantID: from.ParticipantID, Streams: []Stream{}, Tasks: []Task{},
+		Unknown: from.Unknown, Lookups: from.Lookups, Packages: from.Packages, backfill: db.Commands().Backfill,
 	}
-	r.Lookups = Lookups{from.Lookups, taskOf(from.Tasks, ingest.TaskLookups)}
-	r.Packages = Packages{from.Packages, taskOf(from.Tasks, ingest.TaskVetting), taskOf(from.Tasks, ingest.TaskPackages)}
 	if !from.Leader.Since.IsZero() {
 		r.Leader, r.LeaderSince, r.Leads = from.Leader.Holder, from.Leader.Since, from.Leader.Leads
 	}
-	r.UpdatesTask = taskOf(from.Tasks, store.StreamUpdates)
-	r.History = NewHistory(from)
+	r.History = newHistory(from)
 	if from.Snapshot != nil {
 		r.Snapshot = &Snapshot{At: from.Snapshot.At, Entries: from.Snapshot.Entries}
 	}
 	r.Verified = newVerified(from)
-	r.UnderWay = newUnderWay(from)
+	for _, t := range from.Tasks {
+		r.Tasks = append(r.Tasks, Task{
+			Name: t.Name, Failing: t.FailedAt.After(t.SucceededAt), SucceededAt: t.SucceededAt.UTC(),
+			FailedAt: t.FailedAt.UTC(), Failure: t.Failure,
+		})
+	}
+	for _, p := range from.Progress {
+		r.UnderWay = append(r.UnderWay, Work{p, p.TimeLeft.Seconds()})
+	}
 	if from.Started {
 		s := Stream{
 			Stream: store.StreamUpdates, Watermark: from.Watermark, Frontier: from.Frontier, HistoryFloor: from.HistoryFloor,
 			StateFloor: from.StateFloor, UpdatedAt: from.UpdatedAt, RecordTime: from.RecordTime.UTC(),
 			FirstUpdate: from.FirstUpdate, Coverage: append([]ledger.Range{}, from.Coverage...),
-			PrunedTo: from.PrunedTo, Pruning: taskOf(from.Tasks, ingest.TaskPruning), Hosting: from.Hosting,
-			HostingTask: taskOf(from.Tasks, ingest.TaskHosting),
+			PrunedTo: from.PrunedTo, Hosting: from.Hosting,
 		}
 		r.Streams = append(r.Streams, s)
 	}
@@ -171,13 +139,10 @@ func (r *Report) Sized(sizes store.Sizes) {
 	r.PostgreSQL, r.Size = sizes.ServerVersion, &sizes
 }
 
-// newVerified returns nil if nothing was verified, nor tried.
+// newVerified returns nil if nothing was verified.
 func newVerified(from store.Status) *Verified {
-	v := &Verified{
-		Verified: from.Verified, Updates: taskOf(from.Tasks, ingest.TaskVerification),
-		HistoryTask: taskOf(from.Tasks, ingest.TaskTransactionsVerification),
-	}
-	if v.Windows == 0 && v.Updates == nil && v.HistoryTask == nil {
+	v := &Verified{Verified: from.Verified}
+	if v.Windows == 0 {
 		return nil
 	}
 	if from.Started {
@@ -186,41 +151,13 @@ func newVerified(from store.Status) *Verified {
 	return v
 }
 
-// TaskFails reports whether a background task failed when it last ran. What a stream itself failed with is not one.
-func (r *Report) TaskFails() bool {
-	tasks := []*Task{r.Lookups.Task, r.Packages.Task, r.Packages.Types}
-	for _, s := range r.Streams {
-		tasks = append(tasks, s.Pruning, s.HostingTask)
-	}
-	if h := r.History; h != nil && h.Leader == "" { // it is the task that derives records
-		tasks = append(tasks, h.Task)
-	}
-	if v := r.Verified; v != nil {
-		tasks = append(tasks, v.Updates, v.HistoryTask)
-	}
-	return slices.ContainsFunc(tasks, func(t *Task) bool { return t != nil && t.Failing })
-}
-
-// taskOf returns the state of a task; nil if it has not run yet.
-func taskOf(tasks []store.Task, name string) *Task {
-	for _, t := range tasks {
-		if t.Name == name {
-			return &Task{
-				Failing: t.FailedAt.After(t.SucceededAt), SucceededAt: t.SucceededAt.UTC(), FailedAt: t.FailedAt.UTC(),
-				Failure: t.Failure,
-			}
-		}
-	}
-	return nil
-}
-
-// NewHistory returns nil if reading the transaction history was never begun.
-func NewHistory(from store.Status) *History {
+// newHistory returns nil if reading the transaction history was never begun.
+func newHistory(from store.Status) *History {
 	leader := from.TransactionsLeader
-	h := &History{Task: cmp.Or(taskOf(from.Tasks, store.StreamTransactions), taskOf(from.Tasks, ingest.TaskRecords))}
-	if from.History == nil && leader.Since.IsZero() && h.Task == nil {
+	if from.History == nil && leader.Since.IsZero() {
 		return nil
 	}
+	h := &History{}
 	if !leader.Since.IsZero() {
 		h.Leader, h.LeaderSince, h.Leads = leader.Holder, leader.Since.UTC(), leader.Leads
 	}
@@ -230,22 +167,23 @@ func NewHistory(from store.Status) *History {
 	return h
 }
 
-func newUnderWay(from store.Status) (list []Work) {
-	for _, p := range from.Progress {
-		w := Work{
-			Stream: p.Stream, Unit: p.Unit, BeganAt: p.BeganAt.UTC(), From: p.Start, At: p.Position, Done: p.UnitsDone,
-			PerSecond:  p.Rate,
-			RecordedAt: p.RecordedAt.UTC(), Progress: p.Progress, Age: p.Age,
+// Task returns the state of a stream or a background task; nil if it has not run yet.
+func (r *Report) Task(name string) *Task {
+	for i := range r.Tasks {
+		if r.Tasks[i].Name == name {
+			return &r.Tasks[i]
 		}
-		if p.End > 0 {
-			w.End = &p.End
-		}
-		if p.TimeLeft > 0 {
-			w.SecondsLeft = new(p.TimeLeft.Seconds())
-		}
-		list = append(list, w)
 	}
-	return list
+	return nil
+}
+
+// TaskFails reports whether a background task failed when it last ran. What a stream itself failed with is not one.
+func (r *Report) TaskFails() bool {
+	return slices.ContainsFunc(r.Tasks, func(t Task) bool { return t.Failing && !t.ofStream() })
+}
+
+func (t *Task) ofStream() bool {
+	return t.Name == store.StreamUpdates || t.Name == store.StreamTransactions
 }
 
 // Title says what the work is, and how far it has come.
@@ -260,40 +198,4 @@ func (w *Work) Title() string {
 		return "reading the transaction history: record " + terminal.Position(p)
 	}
 	return w.Stream + ": " + terminal.Position(p)
-}
-
-// UnfinishedSnapshot says that a snapshot was begun and not finished, and what to do; empty: none was.
-func (r *Report) UnfinishedSnapshot() string {
-	if r.Snapshot == nil {
-		return ""
-	}
-	return fmt.Sprintf("unfinished at offset %d, %d entries stored; run `%s` to continue it", r.Snapshot.At,
-		r.Snapshot.Entries, r.backfill)
-}
-
-// HostingChanged says which parties of the scope have come and gone, a line for each, and then what to do.
-func (s *Stream) HostingChanged() (lines []string) {
-	var revoked, onboarded bool
-	for _, h := range s.Hosting {
-		what := "was onboarded at"
-		if h.Kind == ledger.TopologyRevoked {
-			what, revoked = "is not hosted here any more since", true
-		} else {
-			onboarded = true
-		}
-		line := fmt.Sprintf("party %s %s offset %d", h.Party, what, h.Offset)
-		if h.Synchronizer != "" {
-			line += ", on synchronizer " + h.Synchronizer
-		}
-		lines = append(lines, line)
-	}
-	if revoked {
-		lines = append(lines, "of a party that is not hosted here any more nothing comes from that synchronizer; where it "+
-			"is hosted on no other, take it out of --parties (--change-scope), or read it from a participant that hosts it")
-	}
-	if onboarded {
-		lines = append(lines, "`indexer verify` names contracts that onboarded parties brought along, if no update has "+
-			"shown them")
-	}
-	return lines
 }

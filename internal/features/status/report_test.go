@@ -2,6 +2,7 @@ package status
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
 
@@ -27,9 +29,33 @@ func TestEveryTaskIsReported(t *testing.T) {
 	db, err := store.Open(store.Config{URL: "postgres://127.0.0.1:1/nobody"}) // which is not connected to
 	require.NoError(t, err)
 	defer db.Close()
-	report, err := json.Marshal(New(db, from))
-	require.NoError(t, err)
+	report := New(db, from)
+	require.True(t, report.TaskFails())
+	text, facts := encoded(t, report), fmt.Sprint(report.Facts(false))
 	for _, name := range names {
-		require.Contains(t, string(report), "the reason of "+name[1]+`"`)
+		require.Contains(t, text, "the reason of "+name[1]+`"`)
+		require.Regexp(t, `task `+name[1]+` \[failed \S+: the reason of `+name[1]+`\]`, facts)
 	}
+	from.Tasks = []store.Task{{Name: store.StreamUpdates, FailedAt: time.Now()}, {Name: store.StreamTransactions, FailedAt: time.Now()}}
+	require.False(t, New(db, from).TaskFails(), "streams are none")
+}
+
+// A public report says of the parties that have come and gone what it can say without their names.
+func TestFactsOfHosting(t *testing.T) {
+	t.Parallel()
+	report := &Report{Streams: []Stream{{StateFloor: new(ledger.Offset(7)), Hosting: []store.HostingChange{
+		{Offset: 3000, Kind: ledger.TopologyRevoked, Party: "alice::1220"},
+	}}}}
+	facts := report.Public().Facts(false)
+	require.Equal(t, []Fact{{"events", []string{"complete after offset 0"}}, {"active set", []string{"known from offset 7"}}}, facts[:2])
+	require.Equal(t, "hosting", facts[2].Name)
+	require.Equal(t, "party … is not hosted here any more since offset 3000", facts[2].Lines[0])
+	require.Contains(t, facts[2].Lines[1], "take it out of --parties")
+}
+
+func encoded(t *testing.T, report *Report) string {
+	t.Helper()
+	text, err := json.Marshal(report)
+	require.NoError(t, err)
+	return string(text)
 }

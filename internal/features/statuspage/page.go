@@ -230,10 +230,7 @@ func (l *LedgerData) addLag() {
 	}
 	report := *l.Report
 	for _, s := range l.Process {
-		switch {
-		case s.Kind == store.StreamUpdates && len(report.Streams) > 0:
-			report.Streams = append([]status.Stream{}, report.Streams...)
-			report.Streams[0].UpdatesPerSecond = s.PerSecond.pointer()
+		if s.Kind == store.StreamUpdates && len(report.Streams) > 0 {
 			report.Ledger = &status.End{Seconds: s.LagSeconds.pointer()}
 			if s.End > 0 {
 				report.Ledger.Offset = new(max(ledger.Offset(s.End), report.Streams[0].Watermark))
@@ -241,10 +238,6 @@ func (l *LedgerData) addLag() {
 			if s.LagOffsets != nil {
 				report.Ledger.Lag = new(ledger.Offset(*s.LagOffsets))
 			}
-		case s.Kind == store.StreamTransactions && report.History != nil:
-			history := *report.History
-			history.RecordsPerSecond = s.PerSecond.pointer()
-			report.History = &history
 		}
 	}
 	l.Report = &report

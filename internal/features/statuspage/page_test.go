@@ -48,13 +48,14 @@ func TestPage(t *testing.T) {
 		"behind 75 s 1,000 offsets", "updates stored 0/s", "readers see up to offset 4,000",
 		"Transaction history stands by the Scan service behind not known", "records stored 0.0", "records 2 the newest ",
 		"Of the offsets 0 to 5,000 62% are stored 0 5,000",
-		"Events complete after offset 1,000", "Active set known from offset 2,000", "Ledger's end offset 5,000", "Compared and equal up to offset 3,500",
-		"Pruning does not work; failing: the export has stopped; what to do: see that it runs",
-		"Size ", "B a day at this pace", "partitions, PostgreSQL ",
+		"events complete after offset 1000", "active set known from offset 2000", "ledger end 5000, 1,000 offsets ahead; the last update here is 75 s old",
+		"verified up to offset 3500, 500 behind the watermark",
+		"size ", "B a day at this pace", "partitions, PostgreSQL ",
 		"3 times · updates trying again : no answer about …", "What to do: grant it to …", "host pid 1, up for", "version v1.2.3, commit 0123456789ab, schema 15, go1.26",
 	} {
 		require.Contains(t, shown, words)
 	}
+	require.Regexp(t, `task pruning failed 20\S+Z: the export has stopped; what to do: see that it runs`, shown)
 	var d struct {
 		Ready   bool
 		Ledgers []struct {
@@ -90,11 +91,10 @@ func TestPage(t *testing.T) {
 // All is well if no background task fails either, of whichever ledger.
 func TestTheStateOfTheProcess(t *testing.T) {
 	t.Parallel()
-	failing := &status.Task{Failing: true}
 	leads := []StreamData{{State: admin.Leads, Ready: true}}
 	for want, report := range map[string]*status.Report{
-		"good all is well":             {Streams: []status.Stream{{Pruning: &status.Task{}}}, Verified: &status.Verified{}},
-		"warn a background task fails": {Streams: []status.Stream{{Pruning: failing}}},
+		"good all is well":             {Tasks: []status.Task{{Name: "pruning"}, {Name: store.StreamUpdates, Failing: true}}, Verified: &status.Verified{}},
+		"warn a background task fails": {Tasks: []status.Task{{Name: "pruning", Failing: true}}},
 	} {
 		got := overall(Data{Ledgers: []LedgerData{{Process: leads, Report: &status.Report{}}, {Process: leads, Report: report}}})
 		require.Equal(t, want, got.Kind+" "+got.Text)
@@ -106,25 +106,6 @@ func TestTheStateOfTheProcess(t *testing.T) {
 		got := overall(Data{GeneratedAt: now, Notices: []Notice{{Level: "ERROR", At: now.Add(-2 * time.Hour)}, n}, Ledgers: []LedgerData{{Process: leads, Report: &status.Report{}}}})
 		require.Equal(t, want, got.Kind+" "+got.Text)
 	}
-	for _, report := range []status.Report{
-		{Streams: []status.Stream{{Pruning: failing}}}, {Streams: []status.Stream{{HostingTask: failing}}},
-		{Lookups: status.Lookups{Task: failing}}, {Packages: status.Packages{Task: failing}}, {Packages: status.Packages{Types: failing}},
-		{Verified: &status.Verified{Updates: failing}}, {Verified: &status.Verified{HistoryTask: failing}},
-	} {
-		require.True(t, report.TaskFails())
-	}
-}
-
-// Parties have no names on the page, so that a line for each would say nothing.
-func TestHostingIsOneFact(t *testing.T) {
-	t.Parallel()
-	hosting := []store.HostingChange{{Offset: 3000, Kind: ledger.TopologyRevoked, Party: aParty}, {Offset: 6, Kind: ledger.TopologyOnboarding, Party: another}}
-	report := &status.Report{Streams: []status.Stream{{Hosting: hosting}}}
-	require.Equal(t, []fact{
-		{"Events complete after", "offset 0"}, {"Active set", "not known: indexing began without a snapshot"},
-		{"Hosting", "parties of the scope were onboarded, or are not hosted here any more, the last one since offset 3,000: `indexer status` names them, " +
-			"and says what to do"},
-	}, facts(LedgerData{Report: report}))
 }
 
 // Nothing on the page or in its JSON names a party or a contract, whatever an error says, and errors are shown as text.

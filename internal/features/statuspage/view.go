@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	_ "embed" // page.html and page.css
 	"encoding/base64"
-	"fmt"
 	"html/template"
 	"math"
 	"slices"
@@ -58,7 +57,7 @@ type ledgerView struct {
 	Streams         []streamView
 	Work            []workView
 	Bar             *bar
-	Facts           []fact
+	Facts           []status.Fact
 }
 
 type streamView struct {
@@ -73,8 +72,6 @@ type streamView struct {
 
 // tile is a number that is read at a glance.
 type tile struct{ Label, Value, Note, Kind string }
-
-type fact struct{ Label, Value string }
 
 type workView struct {
 	Title, Pace string
@@ -166,7 +163,11 @@ func newLedgerView(l LedgerData, now time.Time) ledgerView {
 	if len(l.Streams) > 0 {
 		v.Bar = new(newBar(l.Streams[0], l.Verified, endOf(l.Report), l.Name == "network"))
 	}
-	v.Facts = facts(l)
+	v.Facts = l.Facts(l.Name == "network")
+	if l.GrowthDay != nil {
+		v.Facts = append(v.Facts, status.Fact{Name: "growth",
+			Lines: []string{signed(*l.GrowthDay) + " a day at this pace"}})
+	}
 	return v
 }
 
@@ -255,12 +256,12 @@ func (v *streamView) fromReport(kind string, l LedgerData, now time.Time) {
 		if h := r.History; h != nil {
 			add("records", terminal.Count(h.Records), newest("", h.NewestRecord), "")
 			lead(h.Leader, h.LeaderSince, h.Leads)
-			v.Failure = newFailure(h.Task, now)
 		}
+		v.Failure = newFailure(r.Task(store.StreamTransactions), now)
 		return
 	}
 	lead(r.Leader, r.LeaderSince, r.Leads)
-	v.Failure = newFailure(r.UpdatesTask, now)
+	v.Failure = newFailure(r.Task(store.StreamUpdates), now)
 	if len(r.Streams) > 0 {
 		value, kind := terminal.Count(int64(r.Streams[0].Watermark)), ""
 		if len(value) > 13 { // as offsets of a network are
@@ -290,110 +291,6 @@ func lagKind(m Measured) string {
 		return "warn"
 	}
 	return "good"
-}
-
-// facts are what else a ledger's report says.
-func facts(l LedgerData) (list []fact) {
-	add := func(label, format string, args ...any) {
-		list = append(list, fact{label, fmt.Sprintf(format, args...)})
-	}
-	count := func(n ledger.Offset) string { return terminal.Count(int64(n)) }
-	if len(l.Streams) > 0 {
-		s := l.Streams[0]
-		add("Events complete after", "offset %s", count(s.HistoryFloor))
-		if s.StateFloor != nil {
-			add("Active set known from", "offset %s", count(*s.StateFloor))
-		} else {
-			add("Active set", "not known: indexing began without a snapshot")
-		}
-		if len(s.Hosting) > 0 {
-			add("Hosting", "parties of the scope were onboarded, or are not hosted here any more, the last one since offset "+
-				"%s: `indexer status` names them, and "+
-				"says what to do", count(s.Hosting[0].Offset))
-		}
-		if s.HostingTask != nil && s.HostingTask.Failing {
-			add("Hosted parties", "can't be asked for%s", failing(s.HostingTask))
-		}
-		if s.Pruning != nil && s.Pruning.Failing {
-			add("Pruning", "does not work%s", failing(s.Pruning))
-		}
-		if s.Frontier > s.Watermark {
-			add("Stored without a gap", "up to offset %s", count(s.Frontier))
-		}
-	}
-	if end := endOf(l.Report); end > 0 {
-		add("Ledger's end", "offset %s", count(end))
-	}
-	list = append(list, verifiedFacts(l.Report)...)
-	if text := l.UnfinishedSnapshot(); text != "" {
-		add("Snapshot", "%s", text)
-	}
-	if l.Unknown > 0 {
-		add("Unknown kinds", "%s elements, kept raw", terminal.Count(l.Unknown))
-	}
-	if k := l.Lookups; k.Wanted+k.Found+k.NotFound+k.Unusable > 0 {
-		add("Look-ups", "%s wanted, %s found, %s not found, %s unusable%s", terminal.Count(k.Wanted), terminal.Count(k.Found),
-			terminal.Count(k.NotFound), terminal.Count(k.Unusable), failing(k.Task))
-	}
-	if p := l.Packages; p.Vetted > 0 || p.Task != nil {
-		add("Packages", "%s vetted on %s synchronizers%s", terminal.Count(p.Vetted), terminal.Count(p.Synchronizers),
-			failing(p.Task))
-	}
-	if t := l.Packages.Types; t != nil && t.Failing {
-		add("Types of packages", "can't be read%s", failing(t))
-	}
-	if l.Size != nil {
-		size := terminal.Bytes(l.Size.Ledger)
-		if l.GrowthDay != nil {
-			size += fmt.Sprintf(", %s a day at this pace", signed(*l.GrowthDay))
-		}
-		add("Size", "%s", size)
-		add("Database", "%s in all, %s partitions, PostgreSQL %s", terminal.Bytes(l.Size.Database),
-			terminal.Count(l.Size.Partitions), firstWord(l.PostgreSQL))
-	}
-	return list
-}
-
-func verifiedFacts(r *status.Report) (list []fact) {
-	v := r.Verified
-	if v == nil {
-		return nil
-	}
-	if v.Behind != nil {
-		list = append(list, fact{"Compared and equal", fmt.Sprintf("up to offset %s%s", terminal.Count(int64(v.Offset)),
-			failing(v.Updates))})
-	}
-	if r.History != nil && (v.Seq > 0 || v.HistoryTask != nil) {
-		list = append(list, fact{"Transaction history equal", fmt.Sprintf("up to record %s%s", terminal.Count(v.Seq),
-			failing(v.HistoryTask))})
-	}
-	if v.Different > 0 {
-		list = append(list, fact{"Windows that differ", fmt.Sprintf("%s of %s: run `indexer verify --repair`",
-			terminal.Count(v.Different), terminal.Count(v.Windows))})
-	}
-	if v.NotShown > 0 {
-		list = append(list, fact{"Windows not compared", fmt.Sprintf("%s of %s: their source does not show them any more",
-			terminal.Count(v.NotShown), terminal.Count(v.Windows))})
-	}
-	if v.Pruned > 0 {
-		list = append(list, fact{"Windows of what was pruned", fmt.Sprintf("%s of %s: what they follow from was pruned here",
-			terminal.Count(v.Pruned), terminal.Count(v.Windows))})
-	}
-	return list
-}
-
-// failing is why a task fails, as the end of a sentence; empty: it does not.
-func failing(t *status.Task) string {
-	if t == nil || !t.Failing {
-		return ""
-	}
-	return "; failing: " + t.Failure
-}
-
-// firstWord leaves out what a distribution adds to the version of its PostgreSQL.
-func firstWord(text string) string {
-	word, _, _ := strings.Cut(text, " ")
-	return word
 }
 
 func signed(bytes float64) string {
