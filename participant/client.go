@@ -75,7 +75,7 @@ type Client struct {
 
 // New checks the configuration and returns a client; it sends nothing. The files of Access must exist and be usable.
 func New(cfg Config, scope ledger.Scope) (*Client, error) {
-	format, err := encodedFormats(scope)
+	format, err := formatsOf(scope)
 	if err != nil {
 		return nil, err
 	}

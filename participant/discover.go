@@ -191,13 +191,13 @@ func (c *Client) findPath(ctx context.Context, path, before string) (string, err
 	end := ledger.Offset(1)
 	switch path {
 	case pathUpdatesPage:
-		r.Body = updatesPageRequest{Begin: 0, End: end, MaxPageSize: 1, UpdateFormat: &c.format.Update}
+		r.Body = updatesPageRequest{Begin: 0, End: end, MaxPageSize: 1, UpdateFormat: c.format.Update}
 	case pathSnapshotPage:
 		r.Body = c.firstSnapshotPage()
 	case pathSnapshot:
-		r.Query, r.Body = one, snapshotRequest{ActiveAtOffset: 0, EventFormat: &c.format.Event}
+		r.Query, r.Body = one, snapshotRequest{ActiveAtOffset: 0, EventFormat: c.format.Event}
 	default:
-		r.Query, r.Body = one, updatesRequest{BeginExclusive: 0, EndInclusive: &end, UpdateFormat: &c.format.Update}
+		r.Query, r.Body = one, updatesRequest{BeginExclusive: 0, EndInclusive: &end, UpdateFormat: c.format.Update}
 	}
 	_, err := c.do(ctx, r)
 	has, failed := present(err)

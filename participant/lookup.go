@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/ledger"
 )
@@ -23,8 +25,8 @@ type contractRequest struct {
 
 // updateRequest is the body of /v2/updates/update-by-id.
 type updateRequest struct {
-	UpdateID     string        `json:"updateId"`
-	UpdateFormat *UpdateFormat `json:"updateFormat"`
+	UpdateID     string         `json:"updateId"`
+	UpdateFormat jsontext.Value `json:"updateFormat"`
 }
 
 // ContractByID looks a contract up (interface.md, endpoint 3). It returns the contract and the answer as the server

@@ -176,7 +176,7 @@ func TestScopeIsWhatTheServerShows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.JSONEq(t, test.theirs.UpdateFormat(), string(mustFormats(t, test.ours).Update.encoded))
+			require.JSONEq(t, test.theirs.UpdateFormat(), string(mustFormats(t, test.ours).Update))
 			c := discovered(t, srv.URL, test.ours)
 			page, err := c.ReadUpdates(t.Context(), 0, ledger.Offset(l.End()))
 			require.NoError(t, err)
@@ -187,7 +187,7 @@ func TestScopeIsWhatTheServerShows(t *testing.T) {
 }
 
 func mustFormats(t *testing.T, scope ledger.Scope) *formats {
-	f, err := encodedFormats(scope)
+	f, err := formatsOf(scope)
 	require.NoError(t, err)
 	return f
 }

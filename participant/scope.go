@@ -5,55 +5,51 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"ledgerindexer/ledger"
 )
 
-// formats is a scope in the form of the API.
+// formats is a scope in the form of the API (interface.md, "EventFormat", "UpdateFormat"). The JSON is made once: with
+// thousands of parties that is costly, and a continuation token is valid only with exactly the same format, so equal
+// scopes must give equal bytes.
 type formats struct {
-	Event  EventFormat
-	Update UpdateFormat
+	Event, Update jsontext.Value
 }
 
-func formatsOf(scope ledger.Scope) (formats, error) {
-	shape := TransactionShape("")
+type object = map[string]any
+
+func formatsOf(scope ledger.Scope) (*formats, error) {
+	shape := ""
 	switch scope.Shape {
 	case ledger.ShapeACSDelta:
-		shape = ShapeACSDelta
+		shape = "TRANSACTION_SHAPE_ACS_DELTA"
 	case ledger.ShapeLedgerEffects:
-		shape = ShapeLedgerEffects
+		shape = "TRANSACTION_SHAPE_LEDGER_EFFECTS"
 	default:
-		return formats{}, fmt.Errorf("--shape must be %s or %s, not %q", ledger.ShapeACSDelta, ledger.ShapeLedgerEffects,
+		return nil, fmt.Errorf("--shape must be %s or %s, not %q", ledger.ShapeACSDelta, ledger.ShapeLedgerEffects,
 			scope.Shape)
 	}
-	parties := set(scope.Parties)
-	event := EventFormat{FiltersByParty: make(map[string]Filters, len(parties))}
-	wanted := wantedContracts(scope)
+	parties, byParty := set(scope.Parties), object{}
+	wanted := object{"cumulative": wantedContracts(scope)}
 	for _, party := range parties {
-		event.FiltersByParty[party] = wanted
+		byParty[party] = wanted
 	}
+	event := object{"filtersByParty": byParty, "verbose": false} // without labels of record fields and the like
 	if len(parties) == 0 {
-		event.FiltersForAnyParty = &wanted
+		event["filtersForAnyParty"] = wanted
 	}
-	update := UpdateFormat{IncludeTransactions: &TransactionFormat{EventFormat: event, TransactionShape: shape}}
+	update := object{"includeTransactions": object{"eventFormat": event, "transactionShape": shape}}
 	if scope.Reassignments {
-		update.IncludeReassignments = &event
+		update["includeReassignments"] = event
 	}
 	if scope.Topology {
-		update.IncludeTopologyEvents = &TopologyFormat{&ParticipantAuthorizationFormat{Parties: parties}}
+		update["includeTopologyEvents"] = object{"includeParticipantAuthorizationEvents": object{"parties": parties}}
 	}
-	return formats{event, update}, nil
-}
-
-// encodedFormats translates the scope for reading. The JSON is encoded once: with thousands of parties encoding is
-// costly, and equal scopes must give equal bytes.
-func encodedFormats(scope ledger.Scope) (*formats, error) {
-	f, err := formatsOf(scope)
-	if err != nil {
-		return nil, err
-	}
-	if f.Event.encoded, err = json.Marshal(f.Event); err == nil {
-		f.Update.encoded, err = json.Marshal(f.Update)
+	var f formats
+	var err error
+	if f.Event, err = json.Marshal(event, json.Deterministic(true)); err == nil {
+		f.Update, err = json.Marshal(update, json.Deterministic(true))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--parties, --templates and --interfaces must be UTF-8 text: %w", err)
@@ -63,21 +59,22 @@ func encodedFormats(scope ledger.Scope) (*formats, error) {
 
 // wantedContracts returns the filters for one party (or any). An interface filter brings its views, but not the
 // contract's payload. Without templates everything is wanted, so a wildcard is added to the interfaces.
-func wantedContracts(scope ledger.Scope) Filters {
-	var list []CumulativeFilter
+func wantedContracts(scope ledger.Scope) (list []object) {
+	add := func(variant string, members object) {
+		members["includeCreatedEventBlob"] = scope.Blobs
+		list = append(list, object{"identifierFilter": object{variant: object{"value": members}}})
+	}
 	templates := set(scope.Templates)
 	if len(templates) == 0 {
-		list = append(list, CumulativeFilter{Wildcard: &WildcardFilter{IncludeCreatedEventBlob: scope.Blobs}})
+		add("WildcardFilter", object{})
 	}
 	for _, id := range templates {
-		list = append(list, CumulativeFilter{Template: &TemplateFilter{TemplateID: id, IncludeCreatedEventBlob: scope.Blobs}})
+		add("TemplateFilter", object{"templateId": id})
 	}
 	for _, id := range set(scope.Interfaces) {
-		list = append(list, CumulativeFilter{Interface: &InterfaceFilter{
-			InterfaceID: id, IncludeInterfaceView: true, IncludeCreatedEventBlob: scope.Blobs,
-		}})
+		add("InterfaceFilter", object{"interfaceId": id, "includeInterfaceView": true})
 	}
-	return Filters{Cumulative: list}
+	return list
 }
 
 func set(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }

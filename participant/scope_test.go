@@ -1,6 +1,7 @@
 package participant
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -47,19 +48,34 @@ func TestFormatsSayTheScope(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := encodedFormats(test.scope)
+			got, err := formatsOf(test.scope)
 			require.NoError(t, err)
-			require.JSONEq(t, test.event, string(got.Event.encoded))
-			require.JSONEq(t, strings.ReplaceAll(test.update, "EVENT", test.event), string(got.Update.encoded))
+			require.JSONEq(t, test.event, string(got.Event))
+			require.JSONEq(t, strings.ReplaceAll(test.update, "EVENT", test.event), string(got.Update))
 		})
 	}
 }
 
+// A continuation token depends on the bytes of the format.
 func TestEqualScopesGiveEqualFormats(t *testing.T) {
 	t.Parallel()
-	one, err := encodedFormats(ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: []string{"a", "b", "c"}, Templates: []string{"#x:X:X", "#y:Y:Y"}})
+	one, err := formatsOf(ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: []string{"a", "b", "c"}, Templates: []string{"#x:X:X", "#y:Y:Y"}})
 	require.NoError(t, err)
-	other, err := encodedFormats(ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: []string{"c", "b", "a", "b"}, Templates: []string{"#y:Y:Y", "#x:X:X"}})
+	other, err := formatsOf(ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: []string{"c", "b", "a", "b"}, Templates: []string{"#y:Y:Y", "#x:X:X"}})
 	require.NoError(t, err)
 	require.Equal(t, one, other)
+	const filter = `{"cumulative":[{"identifierFilter":{"TemplateFilter":{"value":{"includeCreatedEventBlob":false,"templateId":"#x:X:X"}}}},` +
+		`{"identifierFilter":{"TemplateFilter":{"value":{"includeCreatedEventBlob":false,"templateId":"#y:Y:Y"}}}}]}`
+	require.Equal(t, `{"filtersByParty":{"a":`+filter+`,"b":`+filter+`,"c":`+filter+`},"verbose":false}`, string(one.Event))
+	many := ledger.Scope{Shape: ledger.ShapeLedgerEffects, Reassignments: true}
+	for i := range 50 {
+		many.Parties = append(many.Parties, fmt.Sprint("party ", i))
+	}
+	before, err := formatsOf(many)
+	require.NoError(t, err)
+	for range 20 {
+		again, err := formatsOf(many)
+		require.NoError(t, err)
+		require.Equal(t, before, again)
+	}
 }

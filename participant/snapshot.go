@@ -6,14 +6,16 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
 // snapshotRequest is the body of a list of the active contracts.
 type snapshotRequest struct {
-	ActiveAtOffset ledger.Offset `json:"activeAtOffset"`
-	EventFormat    *EventFormat  `json:"eventFormat"`
+	ActiveAtOffset ledger.Offset  `json:"activeAtOffset"`
+	EventFormat    jsontext.Value `json:"eventFormat"`
 	// StreamContinuationToken is the token of an earlier entry: the list begins after it. Empty: from the beginning. It is
 	// valid only with the same offset, format, participant and server version, 3.5 or later.
 	StreamContinuationToken string `json:"streamContinuationToken,omitzero"`
@@ -21,10 +23,10 @@ type snapshotRequest struct {
 
 // snapshotPageRequest is the body of /v2/state/active-contracts-page, by POST or by GET.
 type snapshotPageRequest struct {
-	ActiveAt    ledger.Offset `json:"activeAtOffset"`
-	EventFormat *EventFormat  `json:"eventFormat"`
-	MaxPageSize int           `json:"maxPageSize"`
-	Token       string        `json:"pageToken,omitzero"`
+	ActiveAt    ledger.Offset  `json:"activeAtOffset"`
+	EventFormat jsontext.Value `json:"eventFormat"`
+	MaxPageSize int            `json:"maxPageSize"`
+	Token       string         `json:"pageToken,omitzero"`
 }
 
 // SnapshotOffset returns the highest offset up to another one at which there is a snapshot: a participant that has any
@@ -122,7 +124,7 @@ func (c *Client) readSnapshotPage(
 ) (ledger.SnapshotPage, error) {
 	const operation = "snapshot-page"
 	a, err := c.do(ctx, snapshotPage(operation, path,
-		snapshotPageRequest{ActiveAt: at, EventFormat: &c.format.Event, MaxPageSize: size, Token: token}))
+		snapshotPageRequest{ActiveAt: at, EventFormat: c.format.Event, MaxPageSize: size, Token: token}))
 	if err != nil {
 		return ledger.SnapshotPage{}, err
 	}
@@ -177,7 +179,7 @@ func (c *Client) snapshotEntries(
 	const operation = "snapshot"
 	a, err := c.do(ctx, jsonhttp.Request{
 		Operation: operation, Path: pathSnapshot, Query: query, MaxBytes: maxBytes,
-		Body: snapshotRequest{ActiveAtOffset: at, EventFormat: &c.format.Event, StreamContinuationToken: token},
+		Body: snapshotRequest{ActiveAtOffset: at, EventFormat: c.format.Event, StreamContinuationToken: token},
 	})
 	if err != nil {
 		return ledger.SnapshotPage{}, err

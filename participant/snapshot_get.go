@@ -62,7 +62,7 @@ func (c *Client) hasGetSnapshotPage(ctx context.Context, before string) (bool, e
 }
 
 func (c *Client) firstSnapshotPage() snapshotPageRequest {
-	return snapshotPageRequest{ActiveAt: 0, MaxPageSize: 1, EventFormat: &c.format.Event}
+	return snapshotPageRequest{ActiveAt: 0, MaxPageSize: 1, EventFormat: c.format.Event}
 }
 
 // bodyDropped reports whether a request came to the server without its body.

@@ -65,7 +65,7 @@ func (c *Client) listMoreThan(ctx context.Context, n int, at ledger.Offset) (why
 	if err != nil {
 		return nil, err
 	}
-	all, err := encodedFormats(ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: c.scope.Parties, Reassignments: true,
+	all, err := formatsOf(ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: c.scope.Parties, Reassignments: true,
 		Topology: true})
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (c *Client) listMoreThan(ctx context.Context, n int, at ledger.Offset) (why
 	a, err := c.do(ctx, jsonhttp.Request{
 		Operation: operation, Path: s.TailPath, MaxBytes: c.wholeBody,
 		Query: url.Values{"limit": {strconv.Itoa(n + 1)}},
-		Body:  updatesRequest{BeginExclusive: pruned, EndInclusive: &end, UpdateFormat: &all.Update},
+		Body:  updatesRequest{BeginExclusive: pruned, EndInclusive: &end, UpdateFormat: all.Update},
 	})
 	var e *Error
 	switch {

@@ -105,7 +105,7 @@ func TestASnapshotIsProvenByALongerList(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(format), "alice::1")
 	require.Contains(t, string(format), "WildcardFilter")
-	require.Contains(t, string(format), string(ShapeACSDelta))
+	require.Contains(t, string(format), "TRANSACTION_SHAPE_ACS_DELTA")
 	require.NotContains(t, string(format), "#p:M:T")
 
 	ids, _ = readSnapshot(t, c)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"ledgerindexer/internal/base/jsonhttp"
 	"ledgerindexer/ledger"
 )
@@ -16,15 +18,15 @@ import (
 type updatesRequest struct {
 	BeginExclusive ledger.Offset  `json:"beginExclusive"`        // 0: the beginning of the ledger
 	EndInclusive   *ledger.Offset `json:"endInclusive,omitzero"` // nil: without end
-	UpdateFormat   *UpdateFormat  `json:"updateFormat"`
+	UpdateFormat   jsontext.Value `json:"updateFormat"`
 }
 
 // updatesPageRequest is the body of /v2/updates/get-updates-page.
 type updatesPageRequest struct {
-	Begin        ledger.Offset `json:"beginOffsetExclusive"`
-	End          ledger.Offset `json:"endOffsetInclusive"`
-	MaxPageSize  int           `json:"maxPageSize"`
-	UpdateFormat *UpdateFormat `json:"updateFormat"`
+	Begin        ledger.Offset  `json:"beginOffsetExclusive"`
+	End          ledger.Offset  `json:"endOffsetInclusive"`
+	MaxPageSize  int            `json:"maxPageSize"`
+	UpdateFormat jsontext.Value `json:"updateFormat"`
 }
 
 // ReadUpdates reads updates from after, exclusive, to to, inclusive; to must not be above the ledger end (interface.md,
@@ -95,7 +97,7 @@ func (c *Client) readList(
 	a, err := c.do(ctx, jsonhttp.Request{
 		Operation: operation, Path: path, MaxBytes: maxBytes,
 		Query: url.Values{"limit": {strconv.Itoa(limit)}},
-		Body:  updatesRequest{BeginExclusive: after, EndInclusive: &to, UpdateFormat: &c.format.Update},
+		Body:  updatesRequest{BeginExclusive: after, EndInclusive: &to, UpdateFormat: c.format.Update},
 	})
 	if err != nil {
 		return ledger.Page{}, err
@@ -131,7 +133,7 @@ func (c *Client) readPage(
 	const operation = "updates-page"
 	a, err := c.do(ctx, jsonhttp.Request{
 		Operation: operation, Path: path, MaxBytes: maxBytes,
-		Body: updatesPageRequest{Begin: after, End: to, MaxPageSize: size, UpdateFormat: &c.format.Update},
+		Body: updatesPageRequest{Begin: after, End: to, MaxPageSize: size, UpdateFormat: c.format.Update},
 	})
 	if err != nil {
 		return ledger.Page{}, err
@@ -200,7 +202,7 @@ func (c *Client) tail(ctx context.Context, path string, after ledger.Offset, lim
 		Operation: operation, Path: path, LongPoll: true,
 		Query: url.Values{"limit": {strconv.Itoa(limit)}, "stream_idle_timeout_ms": {strconv.FormatInt(idle.Milliseconds(),
 			10)}},
-		Body: updatesRequest{BeginExclusive: after, UpdateFormat: &c.format.Update},
+		Body: updatesRequest{BeginExclusive: after, UpdateFormat: c.format.Update},
 	})
 	if err != nil {
 		return ledger.Page{}, false, err

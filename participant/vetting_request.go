@@ -158,3 +158,13 @@ func (s ExpectedSerial) MarshalJSONTo(enc *jsontext.Encoder) error {
 	}
 	return writeVariant(enc, "serial", "Empty", nil)
 }
+
+// writeVariant writes one of several variants as the API does: {"member":{"variant":{"value":…}}}. value is nil for a
+// variant without members.
+func writeVariant(enc *jsontext.Encoder, member, variant string, value any) error {
+	members := map[string]any{}
+	if value != nil {
+		members["value"] = value
+	}
+	return json.MarshalEncode(enc, map[string]map[string]any{member: {variant: members}})
+}
