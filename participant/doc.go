@@ -2,8 +2,7 @@
 // contracts, look-ups of contracts and updates by their ids, and package vetting (interface.md, endpoints 1 to 5).
 //
 // ReadUpdates, TailUpdates and ReadSnapshot read the client's scope and return the range that an answer covers; Get
-// sends a request as its caller wrote it. A request that breaks a rule of the interface is not sent; the error is a
-// *RequestError.
+// sends a request as its caller wrote it.
 //
 // Servers of different versions offer different paths. Discover finds those that exist, and the best of them is used.
 // The package guarantees that a Page is complete for the range it names, whatever the server's limits are, and

@@ -34,21 +34,14 @@ type updateRequest struct {
 // each of them is needed; without them, the right to read as any party. Don't look up a contract that came by party
 // replication or the repair service: the server reports a wrong representative package for it (rule 1).
 //
-// Errors: a *RequestError where an id is empty or not UTF-8; ledger.ErrNotFound where the server does not know the
-// contract, or does not show it to the querying parties; ledger.ErrNotOffered where it (3.3) does not have the
-// operation; a *ledger.Problem where a right is missing, or the server does not accept the contract id; a
-// *ledger.DecodeError where the answer can't be understood; an *Error, which may be tried again, for the rest, and
-// where the answer is about another contract.
+// Errors: ledger.ErrNotFound where the server does not know the contract, or does not show it to the querying parties;
+// ledger.ErrNotOffered where it (3.3) does not have the operation; a *ledger.Problem where a right is missing, or the
+// server does not accept the contract id; a *ledger.DecodeError where the answer can't be understood; an *Error, which
+// may be tried again, for the rest, and where the answer is about another contract.
 func (c *Client) ContractByID(
 	ctx context.Context, contractID string, queryingParties []string,
 ) (ledger.Contract, ledger.JSON, error) {
 	const operation = "contract-by-id"
-	r := rules{section: sectionContract}
-	r.id("contractId", contractID)
-	r.ids("queryingParties", queryingParties)
-	if r.err != nil {
-		return ledger.Contract{}, nil, r.err
-	}
 	contract, body, err := lookUp(ctx, c, jsonhttp.Request{
 		Operation: operation, Path: pathContractByID, MaxBytes: smallBody,
 		Body: contractRequest{ContractID: contractID, QueryingParties: queryingParties},
@@ -77,14 +70,9 @@ func (c *Client) ContractByID(
 // others of ContractByID.
 func (c *Client) UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error) {
 	const operation = "update-by-id"
-	r := rules{section: sectionUpdate}
-	r.id("updateId", updateID)
-	if r.err != nil {
-		return ledger.Update{}, nil, r.err
-	}
 	update, body, err := lookUp(ctx, c, jsonhttp.Request{
 		Operation: operation, Path: pathUpdateByID,
-		Body: updateRequest{UpdateID: updateID, UpdateFormat: &c.format.Update},
+		Body: updateRequest{UpdateID: updateID, UpdateFormat: c.format.Update},
 	}, func() purpose {
 		return purpose{about: aboutUpdate, need: c.scopeRight()}
 	}, func(a jsonhttp.Answer) (ledger.Update, error) {

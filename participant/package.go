@@ -19,15 +19,14 @@ const (
 // Package returns the content of a package that the participant has: bytes whose SHA-256, in hexadecimal, is the id.
 // The caller may change it. It needs only a valid token.
 //
-// Errors: a *RequestError where the id is no package id; ledger.ErrNotFound where the participant does not have the
-// package; ledger.ErrNotOffered where the server does not have the operation (interface.md does not); a *ledger.Problem
-// where the package is larger than what is read; an *Error, which may be tried again, for the rest, and where the bytes
-// are not those of the package.
+// Errors: ledger.ErrNotFound where the participant does not have the package; ledger.ErrNotOffered where the server
+// does not have the operation (interface.md does not); a *ledger.Problem where the package is larger than what is read;
+// an *Error, which may be tried again, for the rest, and where the bytes are not those of the package. An id that is
+// none is not asked for.
 func (c *Client) Package(ctx context.Context, id string) ([]byte, error) {
 	const operation = "package"
 	if !isPackageID(id) {
-		return nil, fmt.Errorf("read package %s: %w", shown(id), &RequestError{Field: "package-id",
-			Rule: "must be 64 hexadecimal digits, in lower case", Section: sectionPackage})
+		return nil, fmt.Errorf("read package %s: a package id is 64 hexadecimal digits, in lower case", shown(id))
 	}
 	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathPackages + id, MaxBytes: packageBody,
 		Binary: true})

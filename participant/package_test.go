@@ -110,8 +110,7 @@ func TestPackageIDsAreChecked(t *testing.T) {
 	c := newClient(t, f, Server{}, anyParty)
 	for _, id := range []string{"", "../state/ledger-end", strings.Repeat("A", 64), strings.Repeat("0", 63), "#" + strings.Repeat("0", 63)} {
 		_, err := c.Package(t.Context(), id)
-		var wrong *RequestError
-		require.ErrorAs(t, err, &wrong)
+		require.ErrorContains(t, err, "64 hexadecimal digits")
 	}
 	require.Empty(t, f.requests())
 }

@@ -21,8 +21,7 @@ const (
 type VettingFilter struct {
 	ParticipantIDs      []string
 	SynchronizerIDs     []string
-	PackageIDs          []string // select packages by id,
-	PackageNamePrefixes []string // or by the beginning of the name
+	PackageNamePrefixes []string
 }
 
 // vettingListRequest is the body of /v2/package-vetting/list.
@@ -46,14 +45,6 @@ type topologyStateFilter struct {
 // Errors: ledger.ErrNotOffered if the server (3.3, and early ones of 3.4) does not have the operation; and the others
 // of ContractByID.
 func (c *Client) ListVettedPackages(ctx context.Context, filter VettingFilter) ([]ledger.VettedPackages, error) {
-	r := rules{section: sectionVetted}
-	r.ids("participantIds", filter.ParticipantIDs)
-	r.ids("synchronizerIds", filter.SynchronizerIDs)
-	r.ids("packageIds", filter.PackageIDs)
-	r.ids("packageNamePrefixes", filter.PackageNamePrefixes)
-	if r.err != nil {
-		return nil, r.err
-	}
 	list, err := c.everyVettedPage(ctx, topologyStateFilter{filter.ParticipantIDs, filter.SynchronizerIDs})
 	if err == nil {
 		err = c.checkIdentity(ctx)
@@ -104,12 +95,12 @@ func (c *Client) everyVettedPage(ctx context.Context, filter topologyStateFilter
 
 // packages removes packages that the filter does not select, and entries that become empty.
 func (f VettingFilter) packages(list []ledger.VettedPackages) []ledger.VettedPackages {
-	if len(f.PackageIDs) == 0 && len(f.PackageNamePrefixes) == 0 {
+	if len(f.PackageNamePrefixes) == 0 {
 		return list
 	}
 	unwanted := func(p ledger.VettedPackage) bool {
-		begins := func(prefix string) bool { return strings.HasPrefix(p.PackageName, prefix) }
-		return !slices.Contains(f.PackageIDs, p.PackageID) && !slices.ContainsFunc(f.PackageNamePrefixes, begins)
+		return !slices.ContainsFunc(f.PackageNamePrefixes,
+			func(prefix string) bool { return strings.HasPrefix(p.PackageName, prefix) })
 	}
 	for i := range list {
 		list[i].Packages = slices.DeleteFunc(list[i].Packages, unwanted)
@@ -123,16 +114,13 @@ func (f VettingFilter) packages(list []ledger.VettedPackages) []ledger.VettedPac
 //
 // It needs a participant administrator, for a dry run too.
 //
-// Errors: a *RequestError where a rule is broken; ledger.ErrNotOffered where the server (3.3) does not have the
-// operation; a *ledger.Problem where the server refuses the change, or the right is missing. After any other error the
-// change may have been applied, unless DryRun was set: see ListVettedPackages.
+// Errors: ledger.ErrNotOffered where the server (3.3) does not have the operation; a *ledger.Problem where the server
+// refuses the change, or the right is missing. After any other error the change may have been applied, unless DryRun was
+// set: see ListVettedPackages.
 func (c *Client) UpdateVettedPackages(
 	ctx context.Context, req VettingRequest,
 ) (past *ledger.VettedPackages, now ledger.VettedPackages, err error) {
 	const operation = "package-vetting-update"
-	if err := req.check(); err != nil {
-		return nil, now, err
-	}
 	fail := func(err error) (*ledger.VettedPackages, ledger.VettedPackages, error) {
 		return nil, ledger.VettedPackages{}, fmt.Errorf("update the vetted packages: %w", err)
 	}

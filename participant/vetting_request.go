@@ -1,8 +1,6 @@
 package participant
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -58,67 +56,9 @@ type ForceFlag string
 
 // The force flags.
 const (
-	ForceUnspecified               ForceFlag = "UPDATE_VETTED_PACKAGES_FORCE_FLAG_UNSPECIFIED" // allows nothing
 	ForceAllowIncompatibleUpgrades ForceFlag = "UPDATE_VETTED_PACKAGES_FORCE_FLAG_ALLOW_VET_INCOMPATIBLE_UPGRADES"
 	ForceAllowUnvettedDependencies ForceFlag = "UPDATE_VETTED_PACKAGES_FORCE_FLAG_ALLOW_UNVETTED_DEPENDENCIES"
 )
-
-var forceFlags = []ForceFlag{ForceUnspecified, ForceAllowIncompatibleUpgrades, ForceAllowUnvettedDependencies}
-
-func (r VettingRequest) check() error {
-	must := rules{section: sectionVetting}
-	must.must(len(r.Changes) > 0, "changes", "must not be empty")
-	for i, change := range r.Changes {
-		change.check(&must, fmt.Sprintf("changes[%d].operation", i))
-	}
-	must.text("synchronizerId", r.SynchronizerID)
-	expected := "expectedTopologySerial.serial"
-	must.must(r.ExpectedSerial.Prior == nil || !r.ExpectedSerial.NoPrior, expected,
-		"must be Prior or NoPrior, and is both")
-	if prior := r.ExpectedSerial.Prior; prior != nil {
-		must.must(*prior >= 0, expected, "must not be negative, and is %d", *prior)
-	}
-	for _, flag := range r.ForceFlags {
-		must.must(slices.Contains(forceFlags, flag), "updateVettedPackagesForceFlags", "must be among %q, and one is %s",
-			forceFlags, shown(string(flag)))
-	}
-	return must.err
-}
-
-func (c VettingChange) check(must *rules, at string) {
-	must.must(c.Vet == nil || c.Unvet == nil, at, "must be Vet or Unvet, and is both")
-	switch {
-	case c.Vet != nil:
-		must.must(len(c.Vet.Packages) > 0, at+".Vet.packages", "must not be empty")
-		must.packages(at+".Vet.packages", c.Vet.Packages)
-		must.time(at+".Vet.newValidFromInclusive", c.Vet.ValidFrom)
-		must.time(at+".Vet.newValidUntilExclusive", c.Vet.ValidUntil)
-		if c.Vet.ValidFrom != nil && c.Vet.ValidUntil != nil {
-			must.must(c.Vet.ValidFrom.Before(*c.Vet.ValidUntil), at+".Vet.newValidFromInclusive",
-				"must be before newValidUntilExclusive")
-		}
-	case c.Unvet != nil:
-		must.packages(at+".Unvet.packages", c.Unvet.Packages)
-	}
-}
-
-func (r *rules) packages(at string, list []PackageRef) {
-	for i, ref := range list {
-		at := fmt.Sprintf("%s[%d]", at, i)
-		r.must(ref.PackageID != "" || ref.PackageName != "", at, "must have a packageId or a packageName")
-		r.text(at+".packageId", ref.PackageID)
-		r.text(at+".packageName", ref.PackageName)
-		r.text(at+".packageVersion", ref.PackageVersion)
-	}
-}
-
-func (r *rules) time(at string, t *time.Time) {
-	if t == nil {
-		return
-	}
-	r.must(t.Nanosecond()%1000 == 0, at, "must be in whole microseconds, and is %s", t.Format(time.RFC3339Nano))
-	r.must(t.UTC().Year() >= 1 && t.UTC().Year() <= 9999, at, "must lie in the years 1 to 9999")
-}
 
 // MarshalJSONTo writes the variant that is set.
 func (c VettingChange) MarshalJSONTo(enc *jsontext.Encoder) error {

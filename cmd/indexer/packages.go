@@ -57,6 +57,9 @@ type packagesList struct {
 }
 
 func (c *packagesList) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	if slices.Contains(c.NamePrefix, "") {
+		return &config.UsageError{Err: errors.New("--name-prefix must not be empty")}
+	}
 	client, err := c.client(logger)
 	if err != nil {
 		return err
@@ -178,15 +181,10 @@ func (f *packagesFlags) tokenMissing(err error) bool {
 	return errors.As(err, &refused) && refused.Status == http.StatusUnauthorized && f.AdminTokenFile == ""
 }
 
-// withDetails adds details from the server's error to its message, such as the dependencies that are not vetted. A
-// request that could not be sent is an invalid one.
+// withDetails adds details from the server's error to its message, such as the dependencies that are not vetted.
 func withDetails(err error) error {
 	var refused *participant.Error
-	var broken *participant.RequestError
-	switch {
-	case errors.As(err, &broken):
-		return &config.UsageError{Err: err}
-	case !errors.As(err, &refused):
+	if !errors.As(err, &refused) {
 		return err
 	}
 	var details []string

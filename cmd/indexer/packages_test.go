@@ -183,7 +183,7 @@ func TestPackagesList(t *testing.T) {
 			require.Equal(t, "no vetted packages\n", stdout)
 			code, _, stderr = s.run(t, "list", "--name-prefix=")
 			require.Equal(t, config.ExitUsage, code)
-			require.Contains(t, stderr, "packageNamePrefixes")
+			require.Contains(t, stderr, "--name-prefix must not be empty")
 			code, _, stderr = s.run(t, "list", "--synchronizer", "nowhere::12")
 			require.NotEqual(t, config.ExitDone, code)
 			require.Contains(t, stderr, "nowhere::12")
