@@ -2,7 +2,10 @@ package rows
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -76,84 +79,30 @@ func jsonbRefuses(value []byte) string {
 	if len(value) > maxBytes {
 		return "too large for jsonb"
 	}
-	depth := 0
-	for i := 0; i < len(value); {
-		switch c := value[i]; {
-		case c == '"':
-			end, reason := scanString(value, i+1)
-			if reason != "" {
-				return reason
+	d := jsontext.NewDecoder(bytes.NewBuffer(value), jsontext.AllowDuplicateNames(true))
+	for {
+		token, err := d.ReadToken()
+		switch {
+		case errors.Is(err, io.EOF):
+			return ""
+		case err != nil: // what else could be wrong was refused when it was decoded
+			return "a lone surrogate"
+		}
+		switch token.Kind() {
+		case '"':
+			if strings.Contains(token.String(), "\x00") {
+				return "a NUL"
 			}
-			i = end
-		case c == '{' || c == '[':
-			if depth++; depth > maxNesting {
-				return "nested too deep for jsonb"
-			}
-			i++
-		case c == '}' || c == ']':
-			depth--
-			i++
-		case c == '-' || '0' <= c && c <= '9':
-			end := i + 1
-			for end < len(value) && bytes.IndexByte([]byte("+-.eE0123456789"), value[end]) >= 0 {
-				end++
-			}
-			if numberTooLong(value[i:end]) {
+		case '0':
+			if numberTooLong([]byte(token.String())) {
 				return "a number out of the range of numeric"
 			}
-			i = end
-		default:
-			i++
-		}
-	}
-	return ""
-}
-
-// scanString reads on from the first byte inside a string to the one after its closing quote.
-func scanString(value []byte, i int) (end int, reason string) {
-	quote := i
-	for {
-		if quote = max(quote, i); value[quote] != '"' { // the next quote, unless it is known
-			quote += bytes.IndexByte(value[quote:], '"')
-		}
-		escape := bytes.IndexByte(value[i:quote], '\\')
-		if escape < 0 {
-			return quote + 1, ""
-		}
-		if i += escape; value[i+1] != 'u' {
-			i += 2
-			continue
-		}
-		unit := hex4(value[i+2:])
-		switch {
-		case unit == 0:
-			return 0, "a NUL"
-		case unit&0xfc00 == 0xdc00:
-			return 0, "a lone surrogate"
-		case unit&0xfc00 == 0xd800:
-			if i+12 > len(value) || value[i+6] != '\\' || value[i+7] != 'u' || hex4(value[i+8:])&0xfc00 != 0xdc00 {
-				return 0, "a lone surrogate"
+		case '{', '[':
+			if d.StackDepth() > maxNesting {
+				return "nested too deep for jsonb"
 			}
-			i += 12
-		default:
-			i += 6
 		}
 	}
-}
-
-func hex4(digits []byte) (unit uint32) {
-	for _, c := range digits[:4] {
-		unit <<= 4
-		switch {
-		case c <= '9':
-			unit |= uint32(c - '0')
-		case c >= 'a':
-			unit |= uint32(c-'a') + 10
-		default:
-			unit |= uint32(c-'A') + 10
-		}
-	}
-	return unit
 }
 
 // numberTooLong reports whether a JSON number has more digits, written out, than numeric holds.
