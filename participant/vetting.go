@@ -115,8 +115,8 @@ func (f VettingFilter) packages(list []ledger.VettedPackages) []ledger.VettedPac
 // It needs a participant administrator, for a dry run too.
 //
 // Errors: ledger.ErrNotOffered where the server (3.3) does not have the operation; a *ledger.Problem where the server
-// refuses the change, or the right is missing. After any other error the change may have been applied, unless DryRun was
-// set: see ListVettedPackages.
+// refuses the change, or the right is missing. After any other error the change may have been applied, unless DryRun
+// was set: see ListVettedPackages.
 func (c *Client) UpdateVettedPackages(
 	ctx context.Context, req VettingRequest,
 ) (past *ledger.VettedPackages, now ledger.VettedPackages, err error) {

@@ -13,70 +13,43 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
 )
 
-// FieldSubject is a template or an interface that an index is for, or a choice of one.
-type FieldSubject struct {
-	Interface bool   `json:"interface,omitempty"`
-	Choice    string `json:"choice,omitempty"`
-	Package   string `json:"package"`
-	Module    string `json:"module"`
-	Entity    string `json:"entity"`
+// IndexTable is the table of an index: what it is of.
+type IndexTable string
+
+// The tables that indexes are made of. Without a field they index all creations by contract key, all exercises by
+// choice, and all lifetimes by template.
+const (
+	IndexCreated   IndexTable = "created"
+	IndexViews     IndexTable = "interface_views"
+	IndexExercised IndexTable = "exercised"
+	IndexLifetimes IndexTable = "lifetimes"
+)
+
+// Column returns the column that has the fields; empty: there is none.
+func (t IndexTable) Column() string {
+	return map[IndexTable]string{IndexCreated: "payload", IndexViews: "view_value", IndexExercised: "choice_argument"}[t]
 }
 
-// FieldIndex is an index of a field of all payloads, of all interface views, or of all choice arguments that have it.
-// Without a path it indexes all lifetimes by template, all exercises by choice, or what Of says. An index of a field
-// serves every template whose field has the same path and type. A partial index for one template would need the numbers
-// of its versions in the condition, which queries through a view don't have.
+// FieldIndex is an index of a field of all payloads, of all interface views, or of all choice arguments that have it,
+// or without a path of what its table says. An index of a field serves every template whose field has the same path
+// and type. A partial index for one template would need the numbers of its versions in the condition, which queries
+// through a view don't have.
 type FieldIndex struct {
-	Path     string         `json:"path"`         // with dots between fields; empty: of no field
-	Of       IndexOf        `json:"of,omitempty"` // without a path
-	Type     string         `json:"type"`         // of SQL; empty without a path
-	Subjects []FieldSubject `json:"for"`          // those that it was created for
+	Path       string     `json:"path"`       // with dots between fields; empty: of no field
+	Type       string     `json:"type"`       // of SQL; empty without a path
+	Expression string     `json:"expression"` // of the field; it must be immutable and never fail; empty without a path
+	Table      IndexTable `json:"-"`
 
 	Name       string `json:"-"` // of the index on the partitioned table; those on partitions have their own names
 	Bytes      int64  `json:"-"` // size for all partitions
 	Partitions int    `json:"-"` // number of partitions that have it
 	Unfinished int    `json:"-"` // number of partitions that don't have it yet, or not completely
-}
-
-// IndexOf is what an index is of that is neither of a field, nor of lifetimes by template or exercises by choice.
-type IndexOf string
-
-// OfKeys is of all creations by contract key.
-const OfKeys IndexOf = "key"
-
-// FieldIndexWanted describes the index to create.
-type FieldIndexWanted struct {
-	Subject    FieldSubject
-	Path, Type string // empty: of no field
-	Of         IndexOf
-	// Expression returns the field's expression for a column. It must be immutable and never fail. It is not called
-	// without a path.
-	Expression func(column string) string
-	Anyway     bool // also index texts of which many are the same
-}
-
-// fieldTable is the table of the fields of a template, an interface or a choice, and the column that has them.
-type fieldTable struct{ name, column string }
-
-func (s FieldSubject) table(path string, of IndexOf) fieldTable {
-	switch {
-	case of == OfKeys:
-		return fieldTable{name: "created"}
-	case s.Choice != "":
-		return fieldTable{"exercised", "choice_argument"}
-	case path == "":
-		return fieldTable{name: "lifetimes"}
-	case s.Interface:
-		return fieldTable{"interface_views", "view_value"}
-	}
-	return fieldTable{"created", "payload"}
 }
 
 const (
@@ -95,12 +68,13 @@ var ErrSameValues = errors.New("too many values are the same")
 // CreateFieldIndex creates an index, or completes an unfinished one, and reports whether it did anything. It blocks
 // writers and readers for moments only. It builds one part of the index after the other, each after the open
 // transactions have ended. After an error the finished parts stay, and the next call continues from there. Errors are a
-// *ledger.Problem if the role lacks a right, another call is at work, or too many values are the same (ErrSameValues).
-func (s *Store) CreateFieldIndex(ctx context.Context, wanted FieldIndexWanted) (FieldIndex, bool, error) {
+// *ledger.Problem if the role lacks a right, another call is at work, or, without anyway, too many values are the same
+// (ErrSameValues).
+func (s *Store) CreateFieldIndex(ctx context.Context, wanted FieldIndex, anyway bool) (FieldIndex, bool, error) {
 	var index FieldIndex
 	changed := false
 	err := s.alterFieldIndexes(ctx, func(w *fieldIndexWork) (err error) {
-		index, changed, err = w.create(ctx, wanted)
+		index, changed, err = w.create(ctx, wanted, anyway)
 		return err
 	})
 	if err != nil {
@@ -118,25 +92,19 @@ func (s *Store) FieldIndexes(ctx context.Context) (list []FieldIndex, err error)
 	return list, err
 }
 
-// DropFieldIndex drops an index. If others than of need it too, it only removes of from the description. It reports
-// whether the index is dropped.
-func (s *Store) DropFieldIndex(ctx context.Context, name string, of FieldSubject) (dropped bool, err error) {
+// DropFieldIndex drops an index, and reports whether there is one of this name.
+func (s *Store) DropFieldIndex(ctx context.Context, name string) (found bool, err error) {
 	err = s.alterFieldIndexes(ctx, func(w *fieldIndexWork) error {
 		index, exists, err := fieldIndex(ctx, w.conn, name)
-		if err != nil || !exists { // somebody else has dropped it
+		if found = exists; err != nil || !exists {
 			return err
 		}
-		index.Subjects = slices.DeleteFunc(index.Subjects, func(s FieldSubject) bool { return s == of })
-		if len(index.Subjects) > 0 {
-			return w.describe(ctx, w.conn, index)
-		}
-		dropped = true
-		return w.drop(ctx, of.table(index.Path, index.Of), index)
+		return w.drop(ctx, index)
 	})
 	if err != nil {
 		err = fmt.Errorf("drop index %s: %w", name, err)
 	}
-	return dropped, err
+	return found, err
 }
 
 // fieldIndexWork changes indexes on a connection of its own.
@@ -186,58 +154,52 @@ func notTheirOwner(err error) error {
 		"one that runs the indexer", Err: err}
 }
 
-func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (FieldIndex, bool, error) {
-	at := wanted.Subject.table(wanted.Path, wanted.Of)
-	var expression, definition string
-	if wanted.Path == "" {
-		definition = wholeDefinitions[cmp.Or(string(wanted.Of), at.name)]
-		expression = definition
-	} else {
-		expression = wanted.Expression(at.column)
-		definition = fieldDefinition(wanted.Type, expression)
+func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndex, anyway bool) (FieldIndex, bool, error) {
+	whole := wholeDefinitions[wanted.Table]
+	definition := whole.definition
+	if wanted.Path != "" {
+		definition = fieldDefinition(wanted.Type, wanted.Expression)
 	}
-	hash := fieldHash(at.name, expression)
-	name := fieldIndexName(at.name, cmp.Or(wanted.Path, string(wanted.Of), "all"), hash)
-	index, exists, err := fieldIndex(ctx, w.conn, name)
+	hash := fieldHash(wanted.Table, cmp.Or(wanted.Expression, definition))
+	name := fieldIndexName(wanted.Table, cmp.Or(wanted.Path, whole.of), hash)
+	_, exists, err := fieldIndex(ctx, w.conn, name)
 	if err != nil {
 		return FieldIndex{}, false, err
 	}
 	if !exists {
-		index = FieldIndex{Path: wanted.Path, Of: wanted.Of, Type: wanted.Type, Name: name}
-	}
-	changed := false
-	if !exists && wanted.Type == "text" && !wanted.Anyway {
-		if err := w.refuseSameValues(ctx, at.name, expression); err != nil {
+		if wanted.Type == "text" && !anyway {
+			if err := w.refuseSameValues(ctx, wanted); err != nil {
+				return FieldIndex{}, false, err
+			}
+		}
+		text, err := json.Marshal(wanted)
+		if err != nil {
 			return FieldIndex{}, false, err
 		}
-	}
-	if !exists || !slices.Contains(index.Subjects, wanted.Subject) {
-		changed = true
-		index.Subjects = append(index.Subjects, wanted.Subject)
-		err := patiently(ctx, lockPatience, func() error {
+		comment := strings.ReplaceAll(fieldComment+string(text), "'", "''")
+		err = patiently(ctx, lockPatience, func() error {
 			return pgx.BeginFunc(ctx, w.conn, func(tx pgx.Tx) error {
-				if !exists {
-					if _, err := tx.Exec(ctx, "CREATE INDEX "+quotedName(name)+" ON ONLY "+at.name+" "+definition); err != nil {
-						return err
-					}
+				_, err := tx.Exec(ctx, fmt.Sprintf("CREATE INDEX %s ON ONLY %s %s", quotedName(name), wanted.Table, definition))
+				if err == nil {
+					_, err = tx.Exec(ctx, "COMMENT ON INDEX "+quotedName(name)+" IS '"+comment+"'")
 				}
-				return w.describe(ctx, tx, index)
+				return err
 			})
 		})
 		if err != nil {
 			return FieldIndex{}, false, err
 		}
 	}
-	built, err := w.finish(ctx, at, name, hash, definition)
+	built, err := w.finish(ctx, wanted.Table, name, hash, definition)
 	if err != nil {
 		return FieldIndex{}, false, err
 	}
-	index, _, err = fieldIndex(ctx, w.conn, name)
-	return index, changed || built, err
+	index, _, err := fieldIndex(ctx, w.conn, name)
+	return index, built || !exists, err
 }
 
 // finish builds the missing parts, one for each partition. PostgreSQL creates those of new partitions.
-func (w *fieldIndexWork) finish(ctx context.Context, at fieldTable, name, hash,
+func (w *fieldIndexWork) finish(ctx context.Context, table IndexTable, name, hash,
 	definition string) (built bool, err error) {
 	for {
 		partitions, err := pg.Column[string](ctx, w.conn,
@@ -245,7 +207,7 @@ func (w *fieldIndexWork) finish(ctx context.Context, at fieldTable, name, hash,
 			WHERE h.inhparent = to_regclass($1) AND NOT EXISTS (
 				SELECT FROM pg_index i JOIN pg_inherits x ON x.inhrelid = i.indexrelid
 				WHERE i.indrelid = p.oid AND x.inhparent = to_regclass($2))
-			ORDER BY length(p.relname), p.relname`, at.name, quotedName(name))
+			ORDER BY length(p.relname), p.relname`, string(table), quotedName(name))
 		if err != nil {
 			return built, fmt.Errorf("look for partitions without the index: %w", err)
 		}
@@ -324,15 +286,14 @@ func (w *fieldIndexWork) withoutLockTimeout(ctx context.Context, statement strin
 	return err
 }
 
-// drop drops the index, which has the description, after the parts that are not attached, so that an interrupted drop
-// can be repeated.
-func (w *fieldIndexWork) drop(ctx context.Context, at fieldTable, index FieldIndex) error {
+// drop drops the index after the parts that are not attached, so that an interrupted drop can be repeated.
+func (w *fieldIndexWork) drop(ctx context.Context, index FieldIndex) error {
 	hash := index.Name[strings.LastIndex(index.Name, "_")+1:]
 	loose, err := pg.Column[string](ctx, w.conn,
 		`SELECT c.relname::text FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid JOIN pg_class t ON t.oid = i.indrelid
 		WHERE c.relkind = 'i' AND NOT c.relispartition AND c.relname = t.relname || $1
 		AND i.indrelid IN (SELECT h.inhrelid FROM pg_inherits h WHERE h.inhparent = to_regclass($2))`,
-		fieldPartName("", hash), at.name)
+		fieldPartName("", hash), string(index.Table))
 	if err != nil {
 		return fmt.Errorf("look for its parts: %w", err)
 	}
@@ -348,12 +309,12 @@ func (w *fieldIndexWork) drop(ctx context.Context, at fieldTable, index FieldInd
 }
 
 // refuseSameValues returns ErrSameValues, in a *ledger.Problem, if too many of the last values are the same.
-func (w *fieldIndexWork) refuseSameValues(ctx context.Context, table, expression string) error {
+func (w *fieldIndexWork) refuseSameValues(ctx context.Context, of FieldIndex) error {
 	var values, same int64
 	err := w.conn.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(sum(y.rows), 0)::bigint, coalesce(max(y.rows), 0) FROM (
 		SELECT count(*) AS rows FROM (SELECT sha256(convert_to(%[1]s, 'UTF8')) AS value FROM %[2]s
 			WHERE %[1]s IS NOT NULL ORDER BY ledger_offset DESC LIMIT %[3]d) x
-		GROUP BY x.value) y`, expression, table, sameSample)).Scan(&values, &same)
+		GROUP BY x.value) y`, of.Expression, of.Table, sameSample)).Scan(&values, &same)
 	if err != nil {
 		return fmt.Errorf("look at its last values: %w", err)
 	}
@@ -365,27 +326,15 @@ func (w *fieldIndexWork) refuseSameValues(ctx context.Context, table, expression
 	return nil
 }
 
-func (w *fieldIndexWork) describe(ctx context.Context, db interface {
-	Exec(context.Context, string, ...any) (pgconn.CommandTag, error)
-}, index FieldIndex) error {
-	text, err := json.Marshal(index)
-	if err != nil {
-		return err
-	}
-	_, err = db.Exec(ctx, "COMMENT ON INDEX "+quotedName(index.Name)+" IS '"+strings.ReplaceAll(fieldComment+string(text),
-		"'", "''")+"'")
-	return err
-}
-
-// wholeDefinitions are those of indexes of no field, by what they are of, or else by table. That of lifetimes by
-// template has all columns that counting needs, also for limited roles. Of contract keys ledger.created_with_key has
-// the expression. A key is used again and again: the offset keeps equal ones in order, so that each new one has its
-// place at once.
-var wholeDefinitions = map[string]string{
-	string(OfKeys): "USING btree (jsonb_hash_extended(contract_key, 0), ledger_offset) WHERE contract_key IS NOT NULL",
-	"lifetimes": "USING btree (template_ref, deactivated_offset, activated_offset) INCLUDE (activated_node_id, " +
-		"stakeholders_ref)",
-	"exercised": "USING btree (choice)",
+// wholeDefinitions are those of indexes of no field. That of lifetimes by template has all columns that counting needs,
+// also for limited roles. Of contract keys ledger.created_with_key has the expression. A key is used again and again:
+// the offset keeps equal ones in order, so that each new one has its place at once.
+var wholeDefinitions = map[IndexTable]struct{ of, definition string }{
+	IndexCreated: {"key", "USING btree (jsonb_hash_extended(contract_key, 0), ledger_offset) " +
+		"WHERE contract_key IS NOT NULL"},
+	IndexLifetimes: {"template", "USING btree (template_ref, deactivated_offset, activated_offset) " +
+		"INCLUDE (activated_node_id, stakeholders_ref)"},
+	IndexExercised: {"choice", "USING btree (choice)"},
 }
 
 // fieldDefinition returns what follows the table's name in CREATE INDEX. An index must accept every value, or rows
@@ -400,13 +349,13 @@ func fieldDefinition(kind, expression string) string {
 }
 
 // fieldHash returns the end of an index's name, which makes it unique.
-func fieldHash(table, expression string) string {
-	sum := sha256.Sum256([]byte(table + "\x00" + expression))
+func fieldHash(table IndexTable, expression string) string {
+	sum := sha256.Sum256([]byte(string(table) + "\x00" + expression))
 	return hex.EncodeToString(sum[:6])
 }
 
 // fieldIndexName returns a name that contains the path, for people, cut to 63 bytes.
-func fieldIndexName(table, path, hash string) string {
+func fieldIndexName(table IndexTable, path, hash string) string {
 	readable := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
 			return r
@@ -414,7 +363,7 @@ func fieldIndexName(table, path, hash string) string {
 		return '_'
 	}, path)
 	end := "_" + hash
-	name := table + "_field_" + strings.ToLower(readable)
+	name := string(table) + "_field_" + strings.ToLower(readable)
 	return name[:min(len(name), 63-len(end))] + end
 }
 
@@ -436,9 +385,9 @@ func fieldIndex(ctx context.Context, db pg.Queryer, name string) (index FieldInd
 func fieldIndexes(ctx context.Context, db pg.Queryer) (list []FieldIndex, err error) {
 	var index FieldIndex
 	var text string
-	into := []any{&index.Name, &text, &index.Bytes, &index.Partitions, &index.Unfinished}
+	into := []any{&index.Name, &index.Table, &text, &index.Bytes, &index.Partitions, &index.Unfinished}
 	err = pg.Each(ctx, db, `
-		SELECT c.relname::text, substr(d.description, length($1) + 1),
+		SELECT c.relname::text, t.relname::text, substr(d.description, length($1) + 1),
 		       (SELECT coalesce(sum(pg_relation_size(p.relid)), 0)::bigint FROM pg_partition_tree(c.oid) p
 		        WHERE p.isleaf AND p.relid <> c.oid),
 		       parts.built, (SELECT count(*) FROM pg_inherits h WHERE h.inhparent = t.oid)::integer - parts.built

@@ -17,17 +17,14 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-var assets = FieldSubject{Package: "asset", Module: "Main", Entity: "Asset"}
-
 // ownerIndex and amountIndex are indexes of fields of assets' payloads.
-func ownerIndex() FieldIndexWanted {
-	return FieldIndexWanted{Subject: assets, Path: "wallet.owner", Type: "text", Expression: func(column string) string { return column + " -> 'wallet' ->> 'owner'" }}
+func ownerIndex() FieldIndex {
+	return FieldIndex{Table: IndexCreated, Path: "wallet.owner", Type: "text", Expression: "payload -> 'wallet' ->> 'owner'"}
 }
 
-func amountIndex(ledger string) FieldIndexWanted {
-	return FieldIndexWanted{Subject: assets, Path: "amount", Type: "numeric(38,10)", Expression: func(column string) string {
-		return ledger + ".as_numeric(" + column + " ->> 'amount', 10)::numeric(38,10)"
-	}}
+func amountIndex(ledger string) FieldIndex {
+	return FieldIndex{Table: IndexCreated, Path: "amount", Type: "numeric(38,10)",
+		Expression: ledger + ".as_numeric(payload ->> 'amount', 10)::numeric(38,10)"}
 }
 
 // owned is an update with a creation of an asset.
@@ -77,17 +74,18 @@ func TestFieldIndexesOfEveryPartition(t *testing.T) {
 	l := d.started()
 	s := d.store()
 	d.append(l, 0, owned(1, "alice", "5"), owned(2_000_000, "bob", "6"), owned(2_000_001, "alice", "no number"))
-	for _, wanted := range []FieldIndexWanted{ownerIndex(), amountIndex("ledger")} {
-		index, changed, err := s.CreateFieldIndex(t.Context(), wanted)
+	for _, wanted := range []FieldIndex{ownerIndex(), amountIndex("ledger")} {
+		index, changed, err := s.CreateFieldIndex(t.Context(), wanted, false)
 		require.NoError(t, err)
 		require.True(t, changed)
 		require.Equal(t, wanted.Path, index.Path)
-		require.Equal(t, []FieldSubject{assets}, index.Subjects)
+		require.Equal(t, wanted.Expression, index.Expression)
+		require.Equal(t, IndexCreated, index.Table)
 		require.Positive(t, index.Bytes)
 		require.Equal(t, 2, index.Partitions)
 		require.Zero(t, index.Unfinished)
 		require.LessOrEqual(t, len(index.Name), 63)
-		again, changed, err := s.CreateFieldIndex(t.Context(), wanted)
+		again, changed, err := s.CreateFieldIndex(t.Context(), wanted, false)
 		require.NoError(t, err)
 		require.False(t, changed)
 		require.Equal(t, index, again)
@@ -116,23 +114,17 @@ func TestFieldIndexesOfEveryPartition(t *testing.T) {
 	list, err := s.FieldIndexes(t.Context())
 	require.NoError(t, err)
 	require.Len(t, list, 2)
-	other := ownerIndex()
-	other.Subject.Entity = "Other"
-	index, changed, err := s.CreateFieldIndex(t.Context(), other)
-	require.NoError(t, err)
-	require.True(t, changed)
-	require.Equal(t, []FieldSubject{assets, other.Subject}, index.Subjects)
-	dropped, err := s.DropFieldIndex(t.Context(), index.Name, assets)
-	require.NoError(t, err)
-	require.False(t, dropped)
-	for _, name := range []string{index.Name, index.Name} {
-		dropped, err = s.DropFieldIndex(t.Context(), name, other.Subject)
-		require.NoError(t, err)
+	for i, index := range list {
+		require.Len(t, d.Rows(partsOfIndexes), 3*(2-i))
+		for _, there := range []bool{true, false} {
+			found, err := s.DropFieldIndex(t.Context(), index.Name)
+			require.NoError(t, err)
+			require.Equal(t, there, found)
+		}
 	}
-	require.False(t, dropped)
-	require.Len(t, d.Rows(partsOfIndexes), 3)
-	_, err = s.DropFieldIndex(t.Context(), list[0].Name, assets)
+	found, err := s.DropFieldIndex(t.Context(), "created_pkey")
 	require.NoError(t, err)
+	require.False(t, found, "it is none of these")
 	require.Empty(t, d.Rows(partsOfIndexes))
 	list, err = s.FieldIndexes(t.Context())
 	require.NoError(t, err)
@@ -157,19 +149,16 @@ func TestIndexesOfTemplatesAndChoices(t *testing.T) {
 		return u
 	}
 	d.append(l, 0, owned(1, "alice", "1"), lived(2, 1, "bob"), lived(2_000_000, 2, "carol"))
-	settle := assets
-	settle.Choice = "Settle"
-	list := []FieldIndexWanted{{Subject: assets}, {Subject: assets, Of: OfKeys}, {Subject: settle}, {Subject: settle, Path: "actor", Type: "text", Anyway: true,
-		Expression: func(column string) string { return column + " ->> 'actor'" }}}
+	list := []FieldIndex{{Table: IndexLifetimes}, {Table: IndexCreated}, {Table: IndexExercised},
+		{Table: IndexExercised, Path: "actor", Type: "text", Expression: "choice_argument ->> 'actor'"}}
 	for _, wanted := range list {
-		index, changed, err := s.CreateFieldIndex(t.Context(), wanted)
+		index, changed, err := s.CreateFieldIndex(t.Context(), wanted, true)
 		require.NoError(t, err)
 		require.True(t, changed)
-		require.Equal(t, wanted.Path, index.Path)
-		require.Equal(t, []FieldSubject{wanted.Subject}, index.Subjects)
+		require.Equal(t, []any{wanted.Path, wanted.Table}, []any{index.Path, index.Table})
 		require.Equal(t, 2, index.Partitions)
 		require.Zero(t, index.Unfinished)
-		_, changed, err = s.CreateFieldIndex(t.Context(), wanted)
+		_, changed, err = s.CreateFieldIndex(t.Context(), wanted, false)
 		require.NoError(t, err)
 		require.False(t, changed)
 	}
@@ -190,17 +179,13 @@ func TestIndexesOfTemplatesAndChoices(t *testing.T) {
 		require.Regexp(t, "Index( Only)? Scan using "+wanted.index, plan, query)
 		require.NotRegexp(t, `Seq Scan on (exercised|lifetimes|created)`, plan, query)
 	}
-	for _, wanted := range list {
-		indexes, err := s.FieldIndexes(t.Context())
+	indexes, err := s.FieldIndexes(t.Context())
+	require.NoError(t, err)
+	require.Len(t, indexes, len(list))
+	for _, index := range indexes {
+		found, err := s.DropFieldIndex(t.Context(), index.Name)
 		require.NoError(t, err)
-		require.NotEmpty(t, indexes)
-		for _, index := range indexes {
-			if index.Path == wanted.Path && index.Of == wanted.Of && index.Subjects[0] == wanted.Subject {
-				dropped, err := s.DropFieldIndex(t.Context(), index.Name, wanted.Subject)
-				require.NoError(t, err)
-				require.True(t, dropped)
-			}
-		}
+		require.True(t, found)
 	}
 	require.Empty(t, d.Rows(`SELECT c.relname FROM pg_class c WHERE c.relname ~ '_field_[0-9a-f]{12}$' AND c.relnamespace = 'indexer'::regnamespace`))
 }
@@ -221,11 +206,11 @@ func TestFieldIndexesThatWereCutOff(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error)
 	go func() {
-		_, _, err := s.CreateFieldIndex(ctx, ownerIndex())
+		_, _, err := s.CreateFieldIndex(ctx, ownerIndex(), false)
 		failed <- err
 	}()
 	d.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'CREATE INDEX CONCURRENTLY%' AND wait_event = 'virtualxid')")
-	_, _, err := s.CreateFieldIndex(t.Context(), ownerIndex())
+	_, _, err := s.CreateFieldIndex(t.Context(), ownerIndex(), false)
 	var problem *ledger.Problem
 	require.ErrorAs(t, err, &problem)
 	require.Equal(t, "another command is making or dropping an index", problem.What)
@@ -243,7 +228,7 @@ func TestFieldIndexesThatWereCutOff(t *testing.T) {
 	_, err = reader.Exec(t.Context(), "COMMIT")
 	require.NoError(t, err)
 
-	index, changed, err := s.CreateFieldIndex(t.Context(), ownerIndex())
+	index, changed, err := s.CreateFieldIndex(t.Context(), ownerIndex(), false)
 	require.NoError(t, err)
 	require.True(t, changed)
 	require.Zero(t, index.Unfinished)
@@ -265,7 +250,7 @@ func TestAFieldIndexOfACommandThatIsKilled(t *testing.T) {
 	writer := d.Begin("LOCK TABLE created_p0 IN ROW EXCLUSIVE MODE") // for whose end building waits
 	failed := make(chan error)
 	go func() {
-		_, _, err := s.CreateFieldIndex(context.WithoutCancel(t.Context()), ownerIndex())
+		_, _, err := s.CreateFieldIndex(context.WithoutCancel(t.Context()), ownerIndex(), false)
 		failed <- err
 	}()
 	building := "SELECT %s EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'CREATE INDEX CONCURRENTLY%%' AND state = 'active')"
@@ -302,16 +287,16 @@ func TestFieldIndexesWhileALeaderWrites(t *testing.T) {
 		}
 	}()
 	for range 3 {
-		index, changed, err := s.CreateFieldIndex(t.Context(), ownerIndex())
+		index, changed, err := s.CreateFieldIndex(t.Context(), ownerIndex(), false)
 		require.NoError(t, err)
 		require.True(t, changed)
 		before := d.Watermark()
 		d.WaitFor("SELECT ledger.latest_offset()::text <> $1", before)
-		dropped, err := s.DropFieldIndex(t.Context(), index.Name, assets)
+		dropped, err := s.DropFieldIndex(t.Context(), index.Name)
 		require.NoError(t, err)
 		require.True(t, dropped)
 	}
-	_, _, err := s.CreateFieldIndex(t.Context(), ownerIndex())
+	_, _, err := s.CreateFieldIndex(t.Context(), ownerIndex(), false)
 	require.NoError(t, err)
 	close(stop)
 	last := <-wrote
@@ -335,16 +320,15 @@ func TestFieldIndexesOfFewValues(t *testing.T) {
 	}
 	d.append(l, 0, u)
 	wanted := ownerIndex()
-	_, _, err := s.CreateFieldIndex(t.Context(), wanted)
+	_, _, err := s.CreateFieldIndex(t.Context(), wanted, false)
 	require.ErrorIs(t, err, ErrSameValues)
 	require.ErrorContains(t, err, "of its last 2000 values 250 are the same")
 	list, err := s.FieldIndexes(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, list)
-	_, _, err = s.CreateFieldIndex(t.Context(), amountIndex("ledger")) // equal values lie together there
+	_, _, err = s.CreateFieldIndex(t.Context(), amountIndex("ledger"), false) // equal values lie together there
 	require.NoError(t, err)
-	wanted.Anyway = true
-	_, changed, err := s.CreateFieldIndex(t.Context(), wanted)
+	_, changed, err := s.CreateFieldIndex(t.Context(), wanted, true)
 	require.NoError(t, err)
 	require.True(t, changed)
 }
@@ -358,13 +342,11 @@ func TestFieldIndexesOfAnotherPair(t *testing.T) {
 	other := d.open(d.URL, func(c *Config) { c.Schemas = Schemas{Tables: "indexer_b", Views: "ledger_b"} })
 	_, err := other.Migrate(t.Context())
 	require.NoError(t, err)
-	index, _, err := other.CreateFieldIndex(t.Context(), amountIndex("ledger_b"))
+	index, _, err := other.CreateFieldIndex(t.Context(), amountIndex("ledger_b"), false)
 	require.NoError(t, err)
 	require.Zero(t, index.Partitions)
 	require.Zero(t, index.Unfinished)
-	views := ownerIndex()
-	views.Subject.Interface = true
-	_, _, err = other.CreateFieldIndex(t.Context(), views)
+	_, _, err = other.CreateFieldIndex(t.Context(), FieldIndex{Table: IndexViews, Path: "owner", Type: "text", Expression: "view_value ->> 'owner'"}, false)
 	require.NoError(t, err)
 	list, err := other.FieldIndexes(t.Context())
 	require.NoError(t, err)
@@ -375,7 +357,7 @@ func TestFieldIndexesOfAnotherPair(t *testing.T) {
 
 	role, as := throwaway.Login(t, d.URL, "")
 	d.Exec("GRANT USAGE ON SCHEMA indexer, ledger TO " + role + "; GRANT SELECT ON ALL TABLES IN SCHEMA indexer TO " + role)
-	_, _, err = d.open(as, nil).CreateFieldIndex(t.Context(), ownerIndex())
+	_, _, err = d.open(as, nil).CreateFieldIndex(t.Context(), ownerIndex(), false)
 	var problem *ledger.Problem
 	require.ErrorAs(t, err, &problem)
 	require.Equal(t, "use the role that owns them: the one that runs the indexer", problem.Do)
@@ -393,8 +375,8 @@ func TestFieldIndexesWithStrangeSettings(t *testing.T) {
 	require.NoError(t, err)
 	l := d.started()
 	d.append(l, 0, owned(1, "alice", "5"))
-	for _, wanted := range []FieldIndexWanted{ownerIndex(), amountIndex("ledger")} {
-		index, _, err := s.CreateFieldIndex(t.Context(), wanted)
+	for _, wanted := range []FieldIndex{ownerIndex(), amountIndex("ledger")} {
+		index, _, err := s.CreateFieldIndex(t.Context(), wanted, false)
 		require.NoError(t, err)
 		require.Equal(t, 1, index.Partitions)
 	}

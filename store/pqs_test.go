@@ -150,7 +150,7 @@ func TestPQSUsesIndexesOfFields(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	d := newPQS(t)
-	_, _, err := d.store().CreateFieldIndex(t.Context(), ownerIndex())
+	_, _, err := d.store().CreateFieldIndex(t.Context(), ownerIndex(), false)
 	require.NoError(t, err)
 	d.Exec("SET enable_seqscan = off")
 	require.Regexp(t, `Index Scan (using|on) created_p\d+_field_`, d.plan("SELECT contract_id FROM creates('Main:Asset') WHERE payload->'wallet'->>'owner' = 'alice'"))

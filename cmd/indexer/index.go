@@ -39,22 +39,22 @@ func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.O
 		return err
 	}
 	if !r.Changed {
-		fmt.Fprintf(out, "%s of %s has the index %s: %s in %d partitions\n", indexedOf(r), strings.Join(r.Of, ", "), r.Name,
+		fmt.Fprintf(out, "%s has the index %s: %s in %d partitions\n", indexedOf(r.FieldIndex), r.Name,
 			terminal.Bytes(r.Bytes), r.Partitions)
 		return nil
 	}
-	fmt.Fprintf(out, "made index %s of %s of %s: %s in %d partitions, in %s\n",
-		r.Name, withType(r), strings.Join(r.Of, ", "), terminal.Bytes(r.Bytes), r.Partitions,
-		r.Took.Round(10*time.Millisecond))
+	fmt.Fprintf(out, "made index %s of %s: %s in %d partitions, in %s\n", r.Name, indexedOf(r.FieldIndex),
+		terminal.Bytes(r.Bytes), r.Partitions, r.Took.Round(10*time.Millisecond))
 	serves := "conditions with =, IN, <, >, BETWEEN"
-	switch of := indexedOf(r); {
+	switch {
 	case r.Type == "text":
 		serves = "conditions with = and IN"
-	case r.FieldIndex.Of == store.OfKeys:
+	case r.Path != "":
+	case r.Table == store.IndexCreated:
 		serves = "ledger.created_with_key"
-	case of == exercises:
+	case r.Table == store.IndexExercised:
 		serves = "conditions on the choice"
-	case of == lifetimes:
+	default:
 		serves = "conditions on the template in ledger.active_at and ledger.contract_lifetimes"
 	}
 	fmt.Fprintf(out, "it serves %s\n", serves)
@@ -64,27 +64,19 @@ func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.O
 	return nil
 }
 
-const lifetimes, exercises, keys = "lifetimes by template", "exercises by choice", "contract keys"
-
-// indexedOf says what an index is of.
-func indexedOf(r app.IndexReport) string {
+// indexedOf says what an index is of, in all templates, interfaces or choices that have it.
+func indexedOf(x store.FieldIndex) string {
 	switch {
-	case r.Path != "":
-		return r.Path
-	case r.FieldIndex.Of == store.OfKeys:
-		return keys
-	case len(r.Subjects) > 0 && r.Subjects[0].Choice != "":
-		return exercises
+	case x.Path != "":
+		of := map[store.IndexTable]string{store.IndexCreated: "payloads", store.IndexViews: "interface views",
+			store.IndexExercised: "choice arguments"}[x.Table]
+		return fmt.Sprintf("%s (%s) of %s", x.Path, x.Type, of)
+	case x.Table == store.IndexCreated:
+		return "contract keys"
+	case x.Table == store.IndexExercised:
+		return "exercises by choice"
 	}
-	return lifetimes
-}
-
-// withType is indexedOf with the type of a field.
-func withType(r app.IndexReport) string {
-	if r.Type == "" {
-		return indexedOf(r)
-	}
-	return indexedOf(r) + " (" + r.Type + ")"
+	return "lifetimes by template"
 }
 
 type indexList struct {
@@ -98,20 +90,20 @@ type indexesReport struct {
 }
 
 type indexReport struct {
-	Of         string   `json:"of"`
-	Templates  []string `json:"templates"` // and interfaces that it was made for
-	Bytes      int64    `json:"bytes"`
-	Unfinished int      `json:"unfinished_parts"`
+	Name       string `json:"name"`
+	Of         string `json:"of"`
+	Bytes      int64  `json:"bytes"`
+	Unfinished int    `json:"unfinished_parts"`
 }
 
 func (c *indexList) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	reports, err := app.ListIndexes(ctx, c.Database, logger)
+	made, err := app.ListIndexes(ctx, c.Database, logger)
 	if err != nil {
 		return err
 	}
 	list := indexesReport{[]indexReport{}}
-	for _, r := range reports {
-		list.Indexes = append(list.Indexes, indexReport{withType(r), append([]string{}, r.Of...), r.Bytes, r.Unfinished})
+	for _, x := range made {
+		list.Indexes = append(list.Indexes, indexReport{x.Name, indexedOf(x), x.Bytes, x.Unfinished})
 	}
 	return c.show(out, &list)
 }
@@ -121,28 +113,26 @@ func (l *indexesReport) print(out io.Writer) error {
 		fmt.Fprintln(out, "no index was made")
 		return nil
 	}
-	table := newTable(out, "INDEX OF", "SIZE", "STATE", "FOR")
+	table := newTable(out, "INDEX", "OF", "SIZE", "STATE")
 	for _, r := range l.Indexes {
 		state := "complete"
 		if r.Unfinished > 0 {
 			state = fmt.Sprintf("%d parts unfinished", r.Unfinished)
 		}
-		row(table, r.Of, terminal.Bytes(r.Bytes), state, strings.Join(r.Templates, ", "))
+		row(table, r.Name, r.Of, terminal.Bytes(r.Bytes), state)
 	}
 	return table.Flush()
 }
 
-type indexDrop struct{ app.Index }
+type indexDrop struct {
+	config.Database
+	Name string `arg:"" help:"Its name, as the list has it."`
+}
 
 func (c *indexDrop) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	r, dropped, err := app.DropIndex(ctx, c.Index, logger)
-	if err != nil {
+	if err := app.DropIndex(ctx, c.Database, c.Name, logger); err != nil {
 		return err
 	}
-	if !dropped {
-		fmt.Fprintf(out, "index %s stays for others that it was made for\n", r.Name)
-		return nil
-	}
-	fmt.Fprintf(out, "dropped index %s\n", r.Name)
+	fmt.Fprintf(out, "dropped index %s\n", c.Name)
 	return nil
 }

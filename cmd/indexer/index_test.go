@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,40 +33,40 @@ func TestIndex(t *testing.T) {
 			EXISTS (SELECT FROM ledger.created_events WHERE package_name = 'bank') FROM ledger.packages WHERE package_name IN ('bank', 'registry')`).Scan(&known))
 	}
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "bank:Bank.Account:Account", "owner")
-	require.Regexp(t, `^made index created_field_owner_[0-9a-f]{12} of owner \(text\) of template bank:Bank.Account:Account: [0-9.]+ [kM]B in 1 partitions, in .*s\nit serves conditions with = and IN\n$`, stdout)
+	require.Regexp(t, `^made index created_field_owner_[0-9a-f]{12} of owner \(text\) of payloads: [0-9.]+ [kM]B in 1 partitions, in .*s\nit serves conditions with = and IN\n$`, stdout)
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "#bank:Bank.Account:Account", "owner")
-	require.Regexp(t, `^owner of template bank:Bank.Account:Account has the index created_field_owner_`, stdout)
+	require.Regexp(t, `^owner \(text\) of payloads has the index created_field_owner_`, stdout)
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "bank:Bank.Account:Account", "limit")
 	require.Contains(t, stdout, "it serves conditions with =, IN, <, >, BETWEEN\n")
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "Account")
-	require.Regexp(t, `^made index lifetimes_field_\S+ of lifetimes by template of template bank:Bank.Account:Account: .*\nit serves conditions on the template in ledger.active_at`, stdout)
+	require.Regexp(t, `^made index lifetimes_field_\S+ of lifetimes by template: .*\nit serves conditions on the template in ledger.active_at`, stdout)
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "Account", "--choice=Account_Statement")
-	require.Regexp(t, `^made index exercised_field_\S+ of exercises by choice of choice Account_Statement of bank:Bank.Account:Account: .*\nit serves conditions on the choice\n$`, stdout)
+	require.Regexp(t, `^made index exercised_field_\S+ of exercises by choice: .*\nit serves conditions on the choice\n$`, stdout)
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "Account", "--key")
-	require.Regexp(t, `^made index created_field_key_\S+ of contract keys of template bank:Bank.Account:Account: .*\nit serves ledger.created_with_key\n$`, stdout)
+	require.Regexp(t, `^made index created_field_key_\S+ of contract keys: .*\nit serves ledger.created_with_key\n$`, stdout)
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "list")
-	require.Regexp(t, `(?m)^owner \(text\) +[0-9]+ kB +complete +template bank:Bank.Account:Account$`, stdout)
-	require.Regexp(t, `(?m)^lifetimes by template +[0-9]+ kB +complete +template bank:Bank.Account:Account$`, stdout)
-	require.Regexp(t, `(?m)^contract keys +[0-9]+ kB +complete +template bank:Bank.Account:Account$`, stdout)
+	require.Regexp(t, `(?m)^created_field_owner_\w+ +owner \(text\) of payloads +[0-9]+ kB +complete$`, stdout)
+	require.Regexp(t, `(?m)^lifetimes_field_template_\w+ +lifetimes by template +[0-9]+ kB +complete$`, stdout)
+	require.Regexp(t, `(?m)^created_field_key_\w+ +contract keys +[0-9]+ kB +complete$`, stdout)
 	require.Equal(t, 6, strings.Count(stdout, "\n"))
 
 	for says, args := range map[string][]string{
 		"there is no template or interface \"Nothing\"": {"create", "Nothing", "owner"}, "there is no such field; there are owner": {"create", "bank:Bank.Account:Account", "ownr"},
 		"is the name of several: bank-api:Bank.Api.HoldingV1:Holding, bank:Bank.Cash:Holding": {"create", "Holding", "owner"}, "there is no such field": {"create", "bank:Bank.Account:Account", `x"'); DROP TABLE created; --`},
-		"name a template or an interface": {"create", "", "owner"}, "among the indexes: there is no template": {"drop", "registry:Registry.Entry:Entry", "owner"},
-		"it has no index; there are limit, owner": {"drop", "Account", "contacts"}, "has no choice \"Settle\"; it has: ": {"create", "Account", "--choice=Settle"},
+		"name a template or an interface": {"create", "", "owner"}, "no index \"created_pkey\" was made: `indexer index list`": {"drop", "created_pkey"},
+		"has no choice \"Settle\"; it has: ":  {"create", "Account", "--choice=Settle"},
 		"name no field and no choice with it": {"create", "Account", "owner", "--key"}, "is no template: only contracts have keys": {"create", "bank-api:Bank.Api.HoldingV1:Holding", "--key"},
 		"there is no such field; there are actor, amount, at": {"create", "Account", "owner", "--choice=Account_Statement"},
 	} {
 		_, stderr := printed(t, config.ExitUsage, environ, append([]string{"index"}, args...)...)
 		require.Contains(t, stderr, says)
 	}
-	stdout, _ = printed(t, config.ExitDone, environ, "index", "drop", "Account", "--choice=Account_Statement")
-	require.Regexp(t, "^dropped index exercised_field_", stdout)
-	stdout, _ = printed(t, config.ExitDone, environ, "index", "drop", "Account", "--key")
-	require.Regexp(t, "^dropped index created_field_key_", stdout)
-	stdout, _ = printed(t, config.ExitDone, environ, "index", "drop", "Account", "owner")
-	require.Regexp(t, "^dropped index created_field_owner_", stdout)
+	for _, name := range regexp.MustCompile(`(?m)^\w+_field_\w+`).FindAllString(stdout, -1) {
+		stdout, _ = printed(t, config.ExitDone, environ, "index", "drop", name)
+		require.Equal(t, "dropped index "+name+"\n", stdout)
+	}
+	stdout, _ = printed(t, config.ExitDone, environ, "index", "list")
+	require.Equal(t, "no index was made\n", stdout)
 	p.signal(syscall.SIGTERM)
 	require.Equal(t, config.ExitDone, p.wait())
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
@@ -177,7 +176,6 @@ func (c *setupCopy) views(ctx context.Context) error {
 	return err
 }
 
-// indexes come behind views, whose types they have.
 func (c *setupCopy) indexes(ctx context.Context) error {
 	list, err := c.from.FieldIndexes(ctx)
 	if err != nil {
@@ -185,25 +183,11 @@ func (c *setupCopy) indexes(ctx context.Context) error {
 	}
 	there, err := c.to.FieldIndexes(ctx)
 	for _, index := range list {
-		for _, of := range index.Subjects {
-			same := func(o store.FieldIndex) bool {
-				return o.Name == index.Name && o.Type == index.Type && o.Unfinished == 0 && slices.Contains(o.Subjects, of)
-			}
-			c.add("index", strings.TrimSpace(index.Path+" "+string(index.Of))+" of "+subjectOf(of).String(),
-				slices.ContainsFunc(there, same), func(ctx context.Context) error { return c.index(ctx, index, of) })
-		}
-	}
-	return err
-}
-
-func (c *setupCopy) index(ctx context.Context, index store.FieldIndex, of store.FieldSubject) error {
-	c.types.cfg.Infer = true
-	made, err := c.types.createIndex(ctx, Index{
-		Template: of.Package + ":" + of.Module + ":" + of.Entity, Path: index.Path,
-		Choice: of.Choice, Key: index.Of == store.OfKeys, Anyway: true,
-	})
-	if err == nil && made.Type != index.Type {
-		err = fmt.Errorf("it was made for %s, and not for %s: that is the field's type there", made.Type, index.Type)
+		same := func(o store.FieldIndex) bool { return o.Name == index.Name && o.Unfinished == 0 }
+		c.add("index", index.Name, slices.ContainsFunc(there, same), func(ctx context.Context) error {
+			_, _, err := c.to.CreateFieldIndex(ctx, index, true)
+			return err
+		})
 	}
 	return err
 }

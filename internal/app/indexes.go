@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,10 +25,9 @@ type Index struct {
 	Infer    bool   `kong:"-"` // also of those whose types no package says, from the values that are stored
 }
 
-// IndexReport is what there is of an index.
+// IndexReport is what was made of an index.
 type IndexReport struct {
 	store.FieldIndex
-	Of      []string // templates and interfaces that it was made for
 	Refresh []string // typed views that use it once they are refreshed
 	Changed bool     // by this command
 	Took    time.Duration
@@ -59,22 +57,21 @@ func (w *viewsWork) createIndex(ctx context.Context, cfg Index) (IndexReport, er
 	if cfg.Key && subject.Kind != typed.Template {
 		return IndexReport{}, &config.UsageError{Err: fmt.Errorf("%s is no template: only contracts have keys", subject)}
 	}
-	wanted := store.FieldIndexWanted{Subject: fieldSubject(subject), Of: cfg.of(), Anyway: cfg.Anyway}
+	wanted := store.FieldIndex{Table: indexTable(subject, cfg)}
 	if cfg.Path != "" {
 		column, err := w.column(ctx, subject, cfg.Path)
 		if err != nil {
 			return IndexReport{}, err
 		}
 		wanted.Path, wanted.Type = column.PathName(), column.Type
-		wanted.Expression = func(value string) string { return column.Expression(w.db.ViewsSchema(), value) }
+		wanted.Expression = column.Expression(w.db.ViewsSchema(), wanted.Table.Column())
 	}
 	start := time.Now()
-	index, changed, err := w.db.CreateFieldIndex(ctx, wanted)
+	index, changed, err := w.db.CreateFieldIndex(ctx, wanted, cfg.Anyway)
 	if err != nil {
 		return IndexReport{}, err
 	}
-	report := reportIndex(index)
-	report.Changed, report.Took = changed, time.Since(start)
+	report := IndexReport{FieldIndex: index, Changed: changed, Took: time.Since(start)}
 	if changed && cfg.Path != "" {
 		report.Refresh, err = wideViews(ctx, w.db, subject)
 	}
@@ -126,71 +123,41 @@ func wideViews(ctx context.Context, db *store.Store, of *typed.Subject) (names [
 	return names, nil
 }
 
-// ListIndexes lists the indexes of fields.
-func ListIndexes(ctx context.Context, database config.Database,
-	logger *slog.Logger) (reports []IndexReport, err error) {
+// indexTable returns the table of which an index is made.
+func indexTable(of *typed.Subject, cfg Index) store.IndexTable {
+	switch {
+	case of.Kind == typed.Choice:
+		return store.IndexExercised
+	case cfg.Path == "" && !cfg.Key:
+		return store.IndexLifetimes
+	case of.Kind == typed.Interface:
+		return store.IndexViews
+	}
+	return store.IndexCreated
+}
+
+// ListIndexes lists the indexes that were made.
+func ListIndexes(ctx context.Context, database config.Database, logger *slog.Logger) ([]store.FieldIndex, error) {
 	db, err := database.Open(ctx, logger)
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close()
-	list, err := db.FieldIndexes(ctx)
-	for _, index := range list {
-		reports = append(reports, reportIndex(index))
-	}
-	return reports, err
+	return db.FieldIndexes(ctx)
 }
 
-// DropIndex drops the index of a field, and reports whether it is gone: one that was made for others too stays for
-// them. An index that was not made is a *config.UsageError.
-func DropIndex(ctx context.Context, cfg Index, logger *slog.Logger) (report IndexReport, dropped bool, err error) {
-	db, err := cfg.Open(ctx, logger)
+// DropIndex drops an index that was made. A name that none has is a *config.UsageError.
+func DropIndex(ctx context.Context, database config.Database, name string, logger *slog.Logger) error {
+	db, err := database.Open(ctx, logger)
 	if err != nil {
-		return report, false, err
+		return err
 	}
 	defer db.Close()
-	list, err := db.FieldIndexes(ctx)
-	if err != nil {
-		return report, false, err
+	found, err := db.DropFieldIndex(ctx, name)
+	if err == nil && !found {
+		err = &config.UsageError{Err: fmt.Errorf("no index %q was made: `indexer index list` names those that were", name)}
 	}
-	var subjects []*typed.Subject
-	for _, index := range list {
-		for _, s := range index.Subjects {
-			subjects = append(subjects, subjectOf(s))
-		}
-	}
-	found, err := typed.Find(subjects, cfg.Template)
-	if err != nil {
-		return report, false, &config.UsageError{Err: fmt.Errorf("among the indexes: %w", err)}
-	}
-	subject, err := chosenSubject(found, cfg.Choice)
-	if err != nil {
-		return report, false, err
-	}
-	of := fieldSubject(subject)
-	var paths []string
-	for _, index := range list {
-		if !slices.Contains(index.Subjects, of) {
-			continue
-		}
-		if index.Path == cfg.Path && index.Of == cfg.of() {
-			dropped, err = db.DropFieldIndex(ctx, index.Name, of)
-			return reportIndex(index), dropped, err
-		}
-		if index.Path != "" {
-			paths = append(paths, index.Path)
-		}
-	}
-	return report, false, &config.UsageError{Err: &typed.FieldError{Path: cfg.Path, Of: subject.String(),
-		Problem: "it has no index", Candidates: paths}}
-}
-
-func reportIndex(index store.FieldIndex) IndexReport {
-	report := IndexReport{FieldIndex: index}
-	for _, s := range index.Subjects {
-		report.Of = append(report.Of, subjectOf(s).String())
-	}
-	return report
+	return err
 }
 
 // chosenSubject returns the subject of a choice or, without a choice, the template or interface itself. The error is a
@@ -212,26 +179,6 @@ func chosenSubject(found []*typed.Subject, choice string) (*typed.Subject, error
 	}
 	return nil, &config.UsageError{Err: fmt.Errorf("%s has no choice %q; it has: %s", what, choice,
 		cmp.Or(strings.Join(choices, ", "), "none"))}
-}
-
-func subjectOf(s store.FieldSubject) *typed.Subject {
-	subject := &typed.Subject{Kind: typed.Template, Package: s.Package, Module: s.Module, Entity: s.Entity,
-		Choice: s.Choice}
-	switch {
-	case s.Choice != "":
-		subject.Kind, subject.OfInterface = typed.Choice, s.Interface
-	case s.Interface:
-		subject.Kind = typed.Interface
-	}
-	return subject
-}
-
-// of is what the index is of beside fields, lifetimes and exercises.
-func (i Index) of() store.IndexOf {
-	if i.Key {
-		return store.OfKeys
-	}
-	return ""
 }
 
 // Validate refuses a configuration that names nothing, or two things.

@@ -348,11 +348,9 @@ func (w *viewsWork) makeOne(ctx context.Context, c *store.TypedViewsChange, s *t
 
 // indexed returns the fields of a subject that have an index, which may have been made for others with the same field.
 func (w *viewsWork) indexed(s *typed.Subject) map[string]bool {
-	paths, of := map[string]bool{}, fieldSubject(s)
+	paths, fields := map[string]bool{}, indexTable(s, Index{Path: "any"})
 	for _, index := range w.indexes {
-		if slices.ContainsFunc(index.Subjects, func(other store.FieldSubject) bool {
-			return (other.Choice == "") == (of.Choice == "") && (of.Choice != "" || other.Interface == of.Interface)
-		}) {
+		if index.Table == fields {
 			paths[index.Path] = true
 		}
 	}

@@ -184,11 +184,6 @@ func typesUnknown(err error) error {
 		"again by itself. --infer does without it"}
 }
 
-func fieldSubject(s *typed.Subject) store.FieldSubject {
-	return store.FieldSubject{Interface: s.Kind == typed.Interface || s.OfInterface, Choice: s.Choice, Package: s.Package,
-		Module: s.Module, Entity: s.Entity}
-}
-
 func publishedBy(v store.TypedView) (columns []typed.Column, err error) {
 	if err := json.Unmarshal(v.Columns, &columns); err != nil {
 		return nil, fmt.Errorf("the columns of view %s.%s: %w", v.Schema, v.Name, err)
