@@ -84,15 +84,18 @@ func describeScope(scope ledger.Scope) string {
 // that the user may read as.
 func (c *checker) reportUnreadable(s section, err error) {
 	what, do := explained(err)
-	user := c.ledger.user
-	if user == nil || user.ReadAsAnyParty || len(c.cfg.Scope.Parties) > 0 || !forbidden(err) {
+	problem, is := errors.AsType[*ledger.Problem](err)
+	if !is || !forbidden(err) {
 		s.problem("reading", what, do)
 		return
 	}
-	if flag := partiesFlag(user.ReadAs); flag != "" {
-		s.problem("reading", what, "grant the user CanReadAsAnyParty; or, while the database holds nothing, choose to read "+
-			"as the parties that it may read as", flag)
-		return
+	what = problem.What // the server's message does not mention rights
+	if u := c.ledger.user; u != nil && !u.ReadAsAnyParty && len(c.cfg.Scope.Parties) == 0 {
+		if flag := partiesFlag(u.ReadAs); flag != "" {
+			s.problem("reading", what, "grant the user CanReadAsAnyParty; or, while the database holds nothing, choose to read "+
+				"as the parties that it may read as", flag)
+			return
+		}
 	}
 	s.problem("reading", what, do)
 }

@@ -67,6 +67,7 @@ func TestRightsAndScopes(t *testing.T) {
 			f := find(t, report, GroupScope, "reading")
 			require.Equal(t, c.level, f.Level, "%s: %s", name, f.Text)
 			require.Contains(t, f.Text, c.says, name)
+			require.NotContains(t, f.Text, "403", "the server's message does not mention rights")
 			if c.level == Problem && told {
 				require.Equal(t, c.paste, nonEmpty(f.Paste), name)
 			}
