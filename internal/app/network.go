@@ -55,8 +55,8 @@ func (n *networkUpdates) ping(ctx context.Context) error {
 	return reachable(err)
 }
 
-// startTasks implements daemonSource. No package can be read. A Scan service has no look-ups, so all that are wanted get
-// the answer that the contract is not known, without a request: nothing waits for one for ever.
+// startTasks implements daemonSource. No package can be read. A Scan service has no look-ups, so all that are wanted
+// get the answer that the contract is not known, without a request: nothing waits for one for ever.
 func (n *networkUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter,
 	past audit.UpdateSource) *background {
 	b := newBackground()
