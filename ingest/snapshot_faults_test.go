@@ -91,34 +91,6 @@ func TestSnapshotExactlyOnceUnderRandomFaults(t *testing.T) {
 	})
 }
 
-// The last page was stored although writing it returned an error: that is a success, not a database that is in use.
-func TestTheOutcomeOfTheLastPageIsUnknownAfterAnError(t *testing.T) {
-	for name, pageSize := range map[string]int{"the last of many": 7, "the only one": 0} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				c := contracts{n: 20, pageSize: pageSize, end: 50}
-				var s shelf
-				snapshot := snapshotOf(&c, &s)
-				sink := snapshot.Sink.(*fakeSnapshotSink)
-				sink.write = func(
-					ctx context.Context, progress ledger.SnapshotProgress, order CommitOrder, page ledger.SnapshotPage,
-				) (ledger.SnapshotProgress, error) {
-					next, err := s.write(ctx, progress, order, page)
-					require.NoError(t, err)
-					if page.Last {
-						return progress, errAway
-					}
-					return next, nil
-				}
-				progress, err := snapshot.Run(t.Context())
-				require.NoError(t, err)
-				require.Equal(t, c.entries(), s.entries)
-				require.Equal(t, ledger.SnapshotProgress{At: 50, Entries: 20}, progress)
-			})
-		})
-	}
-}
-
 func TestAFinishedSnapshotIsDone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := contracts{n: 20, end: 50}

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,7 +102,7 @@ func TestRefusesAStartThatIsNotThere(t *testing.T) {
 	}
 }
 
-// Start decides only where there is no checkpoint, and its own outcome may be unknown.
+// Start decides only where there is no checkpoint.
 func TestTheCheckpointGoesBeforeStart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLoop(t, 20)
@@ -114,70 +113,4 @@ func TestTheCheckpointGoesBeforeStart(t *testing.T) {
 		require.Equal(t, l.ledger.all()[10:], l.memory.got())
 		require.NoError(t, stop())
 	})
-	for name, applied := range map[string]bool{"applied": true, "not applied": false} {
-		t.Run("start failed, "+name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				l := newLoop(t, 20)
-				l.memory.started = false
-				failed := false
-				l.sink.start = func(ctx context.Context, id string, scope ledger.Scope, at ledger.Offset, stateKnown bool) error {
-					if failed || applied {
-						require.NoError(t, l.memory.start(ctx, id, scope, at, stateKnown))
-					}
-					if !failed {
-						failed = true
-						return errAway
-					}
-					return nil
-				}
-				stop := l.run()
-				pass(time.Second)
-				require.True(t, l.memory.stateKnown)
-				require.Equal(t, l.ledger.all(), l.memory.got())
-				require.NoError(t, stop())
-				require.Empty(t, l.memory.mistakes)
-			})
-		})
-	}
-}
-
-func TestErrorsOfTheFirstQuestionsAreRetried(t *testing.T) {
-	for _, operation := range []string{"end", "pruned", "watermark"} {
-		t.Run(operation, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				l := newLoop(t, 20)
-				l.memory.started = false
-				left := 3
-				away := func() error {
-					if left--; left >= 0 {
-						return errAway
-					}
-					return nil
-				}
-				switch operation {
-				case "end":
-					l.source.ledgerEnd = func(ctx context.Context) (ledger.Offset, error) {
-						if err := away(); err != nil {
-							return 0, err
-						}
-						return l.ledger.ledgerEnd(ctx)
-					}
-				case "pruned":
-					l.source.prunedOffset = func(ctx context.Context) (ledger.Offset, error) { return 0, away() }
-				case "watermark":
-					l.sink.watermark = func(ctx context.Context) (ledger.Offset, bool, error) {
-						if err := away(); err != nil {
-							return 0, false, err
-						}
-						return l.memory.watermark(ctx)
-					}
-				}
-				stop := l.run()
-				pass(10 * time.Second)
-				require.Equal(t, l.ledger.all(), l.memory.got())
-				require.Equal(t, 3, l.retried())
-				require.NoError(t, stop())
-			})
-		})
-	}
 }

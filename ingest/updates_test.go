@@ -15,19 +15,6 @@ import (
 
 var errAway = errors.New("away")
 
-func TestReadsOnFromTheWatermark(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newLoop(t, 100)
-		all := l.ledger.all()
-		l.memory.at = all[41]
-		stop := l.run()
-		synctest.Wait()
-		require.Equal(t, all[42:], l.memory.got())
-		require.NoError(t, stop())
-		require.Empty(t, l.memory.mistakes)
-	})
-}
-
 func TestJoinsFetchedPagesIntoBatches(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLoop(t, 100)
@@ -100,34 +87,6 @@ func TestAPageAboveTheLimit(t *testing.T) {
 		require.Equal(t, l.ledger.all(), l.memory.got())
 		require.NoError(t, stop())
 	})
-}
-
-// An Append that was applied although it returned an error doubles nothing and loses nothing.
-func TestTheOutcomeOfACommitIsUnknownAfterAnError(t *testing.T) {
-	for name, applied := range map[string]bool{"applied": true, "not applied": false} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				l := newLoop(t, 100)
-				l.ledger.latency = time.Millisecond // a batch for each page
-				failures := 0
-				l.sink.append = func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
-					if failures++; failures > 3 {
-						return l.memory.append(ctx, scope, pages)
-					}
-					if applied {
-						require.NoError(t, l.memory.append(ctx, scope, pages))
-					}
-					return errAway
-				}
-				stop := l.run()
-				pass(time.Minute)
-				require.Equal(t, l.ledger.all(), l.memory.got())
-				require.Equal(t, 3, l.retried())
-				require.NoError(t, stop())
-				require.Empty(t, l.memory.mistakes)
-			})
-		})
-	}
 }
 
 // What retrying can't cure ends the loop at once. What was read before it is committed, nothing after.

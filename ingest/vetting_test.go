@@ -172,17 +172,3 @@ func TestEachReadingIsTold(t *testing.T) {
 		require.Len(t, k.recorded(), reads)
 	})
 }
-
-// Tries after a failure are never further apart than readings.
-func TestAShortInterval(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		k := newPackages(t)
-		k.Every = time.Second
-		k.read = func() ([]ledger.VettedPackages, error) { return nil, errAway }
-		stop := k.run()
-		pass(time.Hour)
-		reads, _ := k.count()
-		require.GreaterOrEqual(t, reads, 3600)
-		stop()
-	})
-}

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,24 +26,6 @@ func FuzzDecodeContractPage(f *testing.F) {
 			if e.Active != nil {
 				requireCreated(t, e.Active.Created, OriginSnapshot)
 			}
-		}
-	})
-}
-
-func FuzzParseTemplateID(f *testing.F) {
-	for _, text := range []string{"", "p:M:E", "#name:A.B:C", "::", "p:M:E:x", "p::E", "\xff:\x00:'"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		id, err := ParseTemplateID(text)
-		if err != nil {
-			require.Zero(t, id)
-			return
-		}
-		require.Equal(t, text, id.Package+":"+id.Module+":"+id.Entity)
-		for _, part := range []string{id.Package, id.Module, id.Entity} {
-			require.NotEmpty(t, part)
-			require.False(t, strings.Contains(part, ":"))
 		}
 	})
 }

@@ -1,12 +1,10 @@
 package participant
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -103,36 +101,6 @@ func FuzzTold(f *testing.F) {
 	})
 }
 
-// FuzzContinuationToken gives a token that a snapshot's entry brought back to the server: it comes as it was, or it is
-// refused.
-func FuzzContinuationToken(f *testing.F) {
-	for _, token := range []string{"", "dG9rZW4=", "\u2028\"\\", "\x00", "\xff", "\xed\xa0\x80", "null", strings.Repeat("x", 5000)} {
-		f.Add(token)
-	}
-	f.Fuzz(func(t *testing.T, token string) {
-		quoted, err := json.Marshal(token)
-		require.NoError(t, err)
-		entries, err := ledger.DecodeContractEntries([]byte(`[{"contractEntry":{"JsEmpty":{}},"streamContinuationToken":` + string(quoted) + `}]`))
-		if err != nil {
-			require.Contains(t, token, "\x00", "the only text that a database can't hold")
-			return
-		}
-		var sent string
-		require.NoError(t, json.Unmarshal(quoted, &sent))
-		require.Equal(t, sent, entries[0].Token)
-	})
-}
-
-func FuzzRetryInfo(f *testing.F) {
-	for _, text := range []string{"", "1 second", "500 milliseconds", "-1 seconds", "99999999999999999999 days", "1 fortnight", "1", "seconds", " 2  minutes "} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		wait := retryInfo(text)
-		require.True(t, wait >= 0 && wait <= 24*time.Hour, "%v", wait)
-	})
-}
-
 // FuzzUserSegment looks for a user's id that leads out of its place in a path.
 func FuzzUserSegment(f *testing.F) {
 	for _, id := range []string{"joe", "..", ".", "a/b", "a%2Fb", "?x=1", "#x", "a b", "\x00", "\u00e9", "a//..//b", "...", "@:"} {
@@ -153,19 +121,6 @@ func FuzzUserSegment(f *testing.F) {
 		back, err := url.PathUnescape(part)
 		require.NoError(t, err)
 		require.Equal(t, id, back)
-	})
-}
-
-// FuzzPrunedOffset reads the offset up to which a participant is pruned out of its words.
-func FuzzPrunedOffset(f *testing.F) {
-	f.Add("7", "precedes pruned offset 9")
-	f.Add("", "precedes pruned offset 99999999999999999999")
-	f.Add("-1", "x")
-	f.Fuzz(func(t *testing.T, context, cause string) {
-		e := &Error{Cause: cause, Context: map[string]string{"earliest_offset": context}}
-		if offset, ok := e.earliest(); ok {
-			require.Contains(t, context+" "+cause, strconv.FormatInt(int64(offset), 10))
-		}
 	})
 }
 

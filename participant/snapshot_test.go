@@ -86,22 +86,6 @@ func TestSnapshotListIsCompleteAtAnEmptyAnswer(t *testing.T) {
 	require.Equal(t, "2", f.requests()[1].body["streamContinuationToken"])
 }
 
-func TestSnapshotListIsAskedForLessOn413(t *testing.T) {
-	t.Parallel()
-	f := newFake(t, map[string]http.HandlerFunc{pathSnapshot: entriesFrom(5, 3, true)})
-	ids, _ := readSnapshot(t, newClient(t, f, with34, anyParty))
-	require.Len(t, ids, 5)
-}
-
-func TestSnapshotWithoutTokensComesInOnePiece(t *testing.T) {
-	t.Parallel()
-	f := newFake(t, withoutTokens34(entriesFrom(5, 200, false), 20, 0, 200, false))
-	ids, reads := readSnapshot(t, limited(newClient(t, f, with34, anyParty), 2))
-	require.Len(t, ids, 5)
-	require.Equal(t, 1, reads)
-	require.Empty(t, f.requests()[1].query, "asked for everything")
-}
-
 func TestSnapshotWithoutTokensThatIsTooLongNamesTheCures(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, map[string]http.HandlerFunc{pathSnapshot: entriesFrom(5, 4, false)})

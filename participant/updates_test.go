@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -177,19 +176,6 @@ func TestBoundedListReadSendsLimitAndNoIdleTimeout(t *testing.T) {
 	require.NotContains(t, r.body, "verbose")
 }
 
-func Test413HalvesTheLimit(t *testing.T) {
-	t.Parallel()
-	f := newFake(t, map[string]http.HandlerFunc{pathUpdatesFlats: listed([]int64{1, 2, 3, 4, 5, 6}, func() int { return 3 }, false)})
-	c := limited(newClient(t, f, with34, anyParty), 8)
-	all, _ := readAll(t, c, 0, 6)
-	require.Equal(t, []int64{1, 2, 3, 4, 5, 6}, all)
-	var asked []string
-	for _, r := range f.requests() {
-		asked = append(asked, r.query)
-	}
-	require.Equal(t, []string{"limit=8", "limit=4", "limit=2", "limit=2", "limit=2"}, asked)
-}
-
 func Test413WithALimitOf1IsAProblem(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, map[string]http.HandlerFunc{pathUpdatesFlats: plain(413, "too large, exceeded size limit (10485760 bytes)!")})
@@ -356,21 +342,6 @@ func TestTailOfATrickleMakesProgress(t *testing.T) {
 	require.True(t, full)
 	require.Equal(t, ledger.Offset(8), page.To)
 	require.Equal(t, 200, c.updatesList.Ask(), "bounded reads are not to blame")
-}
-
-func TestTailHalvesOn413(t *testing.T) {
-	t.Parallel()
-	f := newFake(t, map[string]http.HandlerFunc{pathUpdates: func(w http.ResponseWriter, r *http.Request) {
-		query, _ := url.ParseQuery(r.URL.RawQuery)
-		if limit, _ := strconv.Atoi(query.Get("limit")); limit > 30 {
-			cantonError(http.StatusRequestEntityTooLarge, "JSON_API_MAXIMUM_LIST_ELEMENTS_NUMBER_REACHED", "too many", "")(w, r)
-			return
-		}
-		answer(transactions(8))(w, r)
-	}})
-	_, _, err := newClient(t, f, with35, anyParty).TailUpdates(t.Context(), 7, 100, time.Second)
-	require.NoError(t, err)
-	require.Len(t, f.requests(), 3)
 }
 
 func TestReadUpdatesRefusesAnEmptyRange(t *testing.T) {

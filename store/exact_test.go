@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -22,34 +21,6 @@ var refusable = []struct {
 	{"a lone surrogate", `["\ud83d"]`, true},
 	{"nested too deep", strings.Repeat("[", 1001) + strings.Repeat("]", 1001), true},
 	{"a number out of the range of numeric", `1e131073`, true},
-}
-
-// What jsonb refuses is stored byte for byte, and marked where it would have stood.
-func TestExactValuesAreKeptByteForByte(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t)
-	l := d.started()
-	u := storetest.NewUpdate(1, "sync::1")
-	for i, c := range refusable {
-		e := storetest.Creation(int32(i), fmt.Sprint("contract-", i))
-		e.Argument = ledger.JSON(c.value)
-		u.Created = append(u.Created, e)
-	}
-	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 0, To: 1, Updates: []ledger.Update{u}}}))
-	for i, c := range refusable {
-		var marked bool
-		var exact []byte
-		err := d.Conn.QueryRow(t.Context(), `SELECT c.payload ? '$exact', x.exact FROM ledger.created_events c
-			LEFT JOIN ledger.exact_payloads x USING (ledger_offset, node_id) WHERE c.node_id = $1`, i).Scan(&marked, &exact)
-		require.NoError(t, err, c.name)
-		require.Equal(t, c.refused, marked, c.name)
-		if c.refused {
-			require.True(t, c.value == string(exact), c.name)
-		} else {
-			require.Nil(t, exact, c.name)
-			require.Equal(t, "true", d.Row("SELECT payload = $2::text::jsonb FROM ledger.created_events WHERE node_id = $1", i, c.value), c.name)
-		}
-	}
 }
 
 // Each value has its own field, and names the row it belongs to.

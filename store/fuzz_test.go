@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 )
 
@@ -29,22 +28,5 @@ func FuzzURL(f *testing.F) {
 		if s.db.Conn.Password == secret && !strings.Contains(s.db.Conn.Host+s.db.Conn.Database, secret) {
 			require.NotContains(t, s.Address(), secret)
 		}
-	})
-}
-
-// FuzzIdentifier has PostgreSQL read a name that was quoted for a statement.
-func FuzzIdentifier(f *testing.F) {
-	for _, name := range []string{"plain", `a"b`, `""`, `"; DROP SCHEMA indexer; --`, "\\", "\u00e9", "a\nb", "a.b", "$1", "%s"} {
-		f.Add(name)
-	}
-	db := newDatabase(f)
-	f.Fuzz(func(t *testing.T, name string) {
-		if name == "" || len(name) > 63 || strings.Contains(name, "\x00") || strings.ToValidUTF8(name, "") != name {
-			return // no name of a database
-		}
-		rows, err := db.Conn.Query(t.Context(), "SELECT 1 AS "+pgx.Identifier{name}.Sanitize())
-		require.NoError(t, err)
-		defer rows.Close()
-		require.Equal(t, name, rows.FieldDescriptions()[0].Name)
 	})
 }

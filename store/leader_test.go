@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -44,42 +43,6 @@ func TestLeadershipIsOfOneAtATime(t *testing.T) {
 	require.Equal(t, "test", status.Leader.Holder)
 	require.False(t, status.Leader.Since.IsZero())
 	require.NoError(t, history.Err())
-}
-
-// Who closes gives the role up there and then.
-func TestLeadershipIsFreeWhenClosed(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t)
-	first, second := d.store(), d.store()
-	for range 20 {
-		d.leadUpdates(first).Close()
-		d.leadUpdates(second).Close()
-	}
-}
-
-func TestLeadershipOfManyThatTry(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t)
-	stores := []*Store{d.store(), d.store(), d.store(), d.store()}
-	leaders := make([]*UpdatesWriter, len(stores))
-	var group sync.WaitGroup
-	for i, s := range stores {
-		group.Go(func() {
-			l, ok, err := s.LeadUpdates(t.Context())
-			if err == nil && ok {
-				leaders[i] = l
-				t.Cleanup(l.Close)
-			}
-		})
-	}
-	group.Wait()
-	n := 0
-	for _, l := range leaders {
-		if l != nil {
-			n++
-		}
-	}
-	require.Equal(t, 1, n)
 }
 
 func TestLeadershipOfACancelledTryIsFree(t *testing.T) {

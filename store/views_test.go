@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"regexp"
 	"strconv"
 	"testing"
@@ -72,28 +71,6 @@ func TestRecordTimeOfTheCheckpoint(t *testing.T) {
 	require.Equal(t, "30 2025-01-03 00:00:00", reached())
 	d.Exec("UPDATE indexer.checkpoints SET ledger_offset = 15 WHERE stream = 'updates'")
 	require.Equal(t, "15 2025-01-02 03:04:05.123456", reached(), "nothing from beyond the watermark")
-}
-
-// An event id names its update, unless it has another form.
-func TestUpdateIDsOfEventIDs(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	h := newHistory(t)
-	ids := []string{"#1220ab:12", "#1220ab:0", "#a:b:7", "1220ab:0", "#:0", "#1220ab:", "#1220ab", "#1220ab:x1", "12", ""}
-	var records []ledger.Transaction
-	for _, id := range ids {
-		record := storetest.Transfer(nil)
-		record.EventID = id
-		records = append(records, record)
-	}
-	h.appendRecords(records...)
-	var want []string
-	for i, id := range []string{"1220ab", "1220ab", "a:b", "<nil>", "<nil>", "<nil>", "<nil>", "<nil>", "<nil>", "<nil>"} {
-		want = append(want, fmt.Sprint(i+1, " ", id))
-	}
-	for _, relation := range []string{"transactions", "transfers"} {
-		require.Equal(t, want, h.Rows("SELECT seq, update_id FROM ledger."+relation+" ORDER BY 1"), relation)
-	}
 }
 
 // The events of a contract are searched by its id, also where nothing was analyzed yet: reading all events before it
