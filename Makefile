@@ -64,7 +64,7 @@ any = ^($(subst $(empty) ,|,$(strip $(1))))$$
 
 # Each package is tested by a command of its own, as many at a time as there are processors, those with the most tests first: one command for all prints
 # none before those in front of it. Many tests wait, for a lock to be given up or for a server to come back, so that four of a package run at a time.
-# The race detector needs cgo and a C compiler. RACE=on insists on it. With it a fifth of the random inputs are tried, and no program waits a second at
+# The race detector needs cgo and a C compiler. RACE=on insists on it. With it a fifth of the random inputs are tried, in a database two fifths, and no program waits a second at
 # its end for what still runs, as goleak finds that. Garbage is collected less often, which saves a tenth of the time.
 test: ## run the tests, with the race detector where goroutines meet, against a PostgreSQL that is found or started (ARGS: flags for go test)
 	@race=; \
@@ -76,7 +76,7 @@ test: ## run the tests, with the race detector where goroutines meet, against a 
 	{ echo "$$all" | grep -vxF "$$raced" | sed 's#/internal/app$$#& -skip=$(call any,$(RACED_IN_APP))#; s#/store$$#& -skip=$(call any,$(RACED_IN_STORE))#'; \
 		echo "$$raced" | sed 's#$$# '"$$race"' -skip=$(call any,$(NOT_RACED))#'; echo "20 ./ingest -run=$(call any,$(NOT_RACED))"; \
 		echo "30 ./internal/app $$race -run=$(call any,$(RACED_IN_APP))"; echo "30 ./store $$race -run=$(call any,$(RACED_IN_STORE))"; } | \
-	sort -rn | awk -v args="$(ARGS)" '{ sub(/^[0-9]+ /, ""); print (/ -race/ ? "RAPID_CHECKS=20 " : ""), "go test -shuffle=on -parallel=4 -timeout=30m", $$0, args }' | \
+	sort -rn | awk -v args="$(ARGS)" '{ sub(/^[0-9]+ /, ""); print (/ -race/ ? "RAPID_CHECKS=20 " : /\/store/ ? "RAPID_CHECKS=40 " : ""), "go test -shuffle=on -parallel=4 -timeout=30m", $$0, args }' | \
 	(export GOGC=$${GOGC:-300} GORACE=$${GORACE:-atexit_sleep_ms=0}; set -x; xargs -P "$$(getconf _NPROCESSORS_ONLN)" -L 1 env)
 
 # What a target finds becomes a file in its package's testdata/fuzz, which every test run tries again from then on.
