@@ -50,7 +50,7 @@ NOT_RACED := TestLatency.* TestTheHistoryIsStoredExactlyOnceWhateverHappens
 # daemons that take over from each other, are stopped or cut off, run until they are current, or have commands run beside them.
 # TestRacedTests (internal/tools/brief) sees that each name is of a test, and that none of those that run with the race detector tries less with it.
 RACED_IN_STORE := TestLeadership.* TestWriters.* TestPartitionsOfTwoLeaders TestPartitionsAttachBeside.* TestMigrateAtOnce \
-	TestMigrateWhileTheSchemaIsBeingMade TestCommitOutcomeUnknownIsReadAgain TestPartyListsAreNumberedOnce TestListsAreRememberedWhenTheyAreCommitted \
+	TestMigrateWhileTheSchemaIsBeingMade TestCommitOutcomeUnknownIsReadAgain TestHistoryRecordsBehindOthers TestPartyListsAreNumberedOnce TestListsAreRememberedWhenTheyAreCommitted \
 	TestNothingIsRememberedOfCommitsThatTheDatabaseLost TestReadersAndTheLeaderGoOnWhileOneIsPruned TestFieldIndexesWhileALeaderWrites TestPoolerTakeover
 RACED_IN_APP := TestTheOtherDaemonTakesOver TestDaemonsThatLoseTheirSessions TestADaemonStandsDownForANewerVersion \
 	TestPostgresGoesAwayAndComesBack TestAnotherParticipantWhileRunning TestAStreamThatIsCuredGoesOn \

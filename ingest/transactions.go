@@ -13,8 +13,10 @@ import (
 )
 
 const (
+	// Pages that came while others were written are written together, up to about this many records.
+	recordsTogether = 2_500
 	// So many pages are read ahead of what is being written.
-	transactionsAhead = 4
+	transactionsAhead = 2
 	// The history is not cleared again sooner than this: two services may answer in turn.
 	clearEvery       = 10 * time.Minute
 	backfillingEvery = 30 * time.Second // between requests to a service that is backfilling its own history
@@ -78,7 +80,7 @@ type transactionsRun struct {
 // Run works until ctx ends (nil; transactions under way are finished), UntilCurrent is reached (nil), or an error is
 // Lasting. It returns ledger.ErrNotOffered if the service has no transaction history.
 func (h *Transactions) Run(ctx context.Context) error {
-	h.batch = cmp.Or(h.batch, transactionsBatch)
+	h.batch = cmp.Or(h.batch, recordsTogether)
 	r := transactionsRun{
 		Transactions: h, meter: NewMeter(h.Logger, ledger.Progress{Stream: "transactions", Unit: "records"},
 			h.Watch.Progress),
@@ -160,7 +162,7 @@ func (r *transactionsRun) read(ctx context.Context) (fits bool, err error) {
 		}
 		r.writes.wait()
 	}()
-	var batch transactionsRead // read, and not being written yet
+	batch := transactionsBatch{most: r.batch}
 	for more := true; ; {
 		if err := r.written(ctx); err != nil {
 			return fits, err
@@ -171,7 +173,7 @@ func (r *transactionsRun) read(ctx context.Context) (fits bool, err error) {
 			return fits, nil
 		case idle && r.reachesGoal():
 			err = r.reached(ctx)
-		case len(batch.records) > 0 && ctx.Err() == nil && !r.reachesGoal() && r.writes.takes(r.full(&batch)):
+		case len(batch.records) > 0 && ctx.Err() == nil && !r.reachesGoal() && r.writes.takes(batch.full()):
 			r.writes.begin(ctx, r.at, batch.records)
 			batch.records = nil
 		case idle && batch.err != nil:
@@ -183,13 +185,13 @@ func (r *transactionsRun) read(ctx context.Context) (fits bool, err error) {
 			return fits, nil
 		default:
 			var next <-chan transactionsRead // none while the batch is full
-			if more && !r.full(&batch) {
+			if more && !batch.full() {
 				next = pages
 			}
 			select {
 			case <-r.writes.order.moved:
 			case page, ok := <-next:
-				r.add(&batch, page)
+				batch.add(page)
 				more, fits = ok, fits || len(page.records) > 0
 			}
 		}
@@ -217,7 +219,7 @@ func (r *transactionsRun) written(ctx context.Context) error {
 		r.meter.Add(ctx, r.at.LastSeq, len(write.records))
 		r.answered(ctx)
 		r.passed = r.passed || r.seen && r.goal.EventID != ""
-		r.seen = r.seen || slices.ContainsFunc(write.records, func(t ledger.Transaction) bool { return r.goal.Is(&t) })
+		r.seen = r.seen || slices.ContainsFunc(write.records, func(t ledger.Record) bool { return r.goal.Is(&t) })
 	}
 }
 
@@ -374,8 +376,8 @@ func (r *transactionsRun) arrived(ctx context.Context) {
 }
 
 // warnUnknown logs once that there are records of unknown kinds.
-func (r *transactionsRun) warnUnknown(ctx context.Context, records []ledger.Transaction) {
-	i := slices.IndexFunc(records, func(t ledger.Transaction) bool { return t.Kind == ledger.TransactionUnknown })
+func (r *transactionsRun) warnUnknown(ctx context.Context, records []ledger.Record) {
+	i := slices.IndexFunc(records, func(t ledger.Record) bool { return t.Kind == ledger.RecordUnknown })
 	if r.unknown || i < 0 {
 		return
 	}

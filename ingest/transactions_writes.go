@@ -7,26 +7,27 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// transactionsBatch is the default of how many records are written together.
-const transactionsBatch = 5_000
-
-// full reports whether nothing is to be added to a batch.
-func (h *Transactions) full(batch *transactionsRead) bool {
-	return len(batch.records) >= h.batch || batch.end || batch.err != nil
+// transactionsBatch is what was read and is not being written yet.
+type transactionsBatch struct {
+	transactionsRead
+	most int // so many records are written together, and those of the page that is the last of them
 }
+
+// full reports whether nothing is to be added.
+func (b *transactionsBatch) full() bool { return len(b.records) >= b.most || b.end || b.err != nil }
 
 // add adds what comes behind a batch that is not full. It makes room for a full one at once, where a page is not all of
 // it: records are large.
-func (h *Transactions) add(batch *transactionsRead, next transactionsRead) {
-	if batch.records == nil {
-		*batch = next
+func (b *transactionsBatch) add(next transactionsRead) {
+	if b.records == nil {
+		b.transactionsRead = next
 		return
 	}
-	if cap(batch.records) < h.batch {
-		batch.records = slices.Grow(batch.records, h.batch)
+	if cap(b.records) < b.most {
+		b.records = slices.Grow(b.records, b.most)
 	}
-	batch.records = append(batch.records, next.records...)
-	batch.end, batch.err = next.end, next.err
+	b.records = append(b.records, next.records...)
+	b.end, b.err = next.end, next.err
 }
 
 // transactionsWrites are the batches of records that are being written: at the same time, and stored in their order.
@@ -39,19 +40,21 @@ type transactionsWrites struct {
 // transactionsWrite is one of the batches.
 type transactionsWrite struct {
 	*orderedCommit
-	records []ledger.Transaction
+	records []ledger.Record
 	stored  ledger.TransactionsPosition // after them, when the write is done
 }
 
 // none reports whether nothing is being written.
 func (w *transactionsWrites) none() bool { return len(w.underWay) == 0 }
 
-// takes reports whether a batch can be written now.
-func (w *transactionsWrites) takes(full bool) bool { return w.order.takes(full) }
+// takes reports whether a batch can be written now. Pages may be large, so those that wait for their commit count too.
+func (w *transactionsWrites) takes(full bool) bool {
+	return w.order.takes(full) && len(w.underWay) < commitsWriting
+}
 
 // begin begins to write a batch behind the others, the first of which is written at a position. It is written to its
 // end even if ctx ends.
-func (w *transactionsWrites) begin(ctx context.Context, at ledger.TransactionsPosition, records []ledger.Transaction) {
+func (w *transactionsWrites) begin(ctx context.Context, at ledger.TransactionsPosition, records []ledger.Record) {
 	for _, before := range w.underWay {
 		at = at.After(before.records)
 	}
@@ -69,7 +72,7 @@ func (w *transactionsWrites) ended() *transactionsWrite {
 		return nil
 	}
 	first := w.underWay[0]
-	w.underWay = w.underWay[1:]
+	w.underWay = slices.Delete(w.underWay, 0, 1) // and its records
 	return first
 }
 

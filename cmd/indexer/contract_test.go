@@ -342,5 +342,5 @@ func TestContractWithStrangeText(t *testing.T) {
 	report := jsonOf(t, config.ExitDone, environ, "contract", id)
 	require.Contains(t, at(t, report, "ledger", "contract", "package_name"), "\x1b[2J\u009b\u202eé")
 	require.Contains(t, at(t, report, "ledger", "contract", "payload"), "\x1b\u009b\U000e0001")
-	require.Equal(t, map[string]any{"$exact": "a NUL"}, at(t, report, "database", "contract", "payload"))
+	require.Equal(t, map[string]any{"$exact": "a lone surrogate"}, at(t, report, "database", "contract", "payload"))
 }

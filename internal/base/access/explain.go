@@ -65,6 +65,9 @@ func (a *Access) explainServer(err error, flag, address string) error {
 	case errors.As(err, &op) && op.Op == "proxyconnect": // before what it wraps
 		e.What = "the proxy that the environment names can't be used"
 		e.Do = fmt.Sprintf("check HTTPS_PROXY and HTTP_PROXY, and whether the host of %s belongs into NO_PROXY", flag)
+	case errors.As(err, &dns) && !dns.IsNotFound:
+		e.What = fmt.Sprintf("the address of the host of %s can't be asked for", server)
+		e.Do = "check this machine's DNS (in a container: its network)"
 	case errors.As(err, &dns):
 		e.What = fmt.Sprintf("the address of the host of %s is not found", server)
 		e.Do = fmt.Sprintf("check the name in %s, and that this machine's DNS (in a container: its network) knows it", flag)

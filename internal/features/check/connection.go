@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -91,17 +92,19 @@ func (c *checker) reach(ctx context.Context, s section, e *endpoint, server stri
 			"check host and port in "+e.flag("url")+", the firewalls and network policies in between, and whether the "+
 				"server is overloaded or hangs")
 		return false
+	case e.answer == nil && errors.Is(err, io.EOF) && e.url.Scheme == "http":
+		s.problem("connection", shown(e.url)+" takes connections and sends no HTTP",
+			"it may speak TLS (write https:// in "+e.flag("url")+"), or be another port, such as that for gRPC")
+		return false
 	case e.answer == nil:
 		s.problem("connection", what, do)
 		return false
 	}
-	switch e.answer.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden:
+	switch status := e.answer.StatusCode; {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return true
-	case http.StatusOK:
-		if e.tokenConfigured() { // a proxy may answer a request without a token with a page
-			return true
-		}
+	case e.tokenConfigured() && (status < http.StatusBadGateway || status > http.StatusGatewayTimeout):
+		return true // a proxy may answer a request without a token with anything
 	}
 	s.problem("answer", what, do)
 	return false

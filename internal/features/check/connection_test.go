@@ -126,7 +126,7 @@ func TestAnotherProtocolAnswers(t *testing.T) {
 	}{
 		"gRPC":    {"\x00\x00\x12\x04\x00\x00\x00\x00\x00", true, "as a port for gRPC does"},
 		"SSH":     {"SSH-2.0-OpenSSH_9.2\r\n", false, "malformed HTTP"},
-		"nothing": {"", true, "EOF"},
+		"nothing": {"", true, "takes connections and sends no HTTP"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -157,7 +157,7 @@ func sessionRound(ctx context.Context, first, second *pgx.Conn) (shared bool, er
 	return err == nil && next != session, err
 }
 
-// Of asks for the session that serves the next statement of a connection. The statement has no name, which such a
+// pidOf asks for the session that serves the next statement of a connection. The statement has no name, which such a
 // pooler would not know in another session.
 func pidOf(ctx context.Context, conn *pgx.Conn) (pid uint32, err error) {
 	err = conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeExec).Scan(&pid)
