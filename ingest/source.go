@@ -110,9 +110,9 @@ type TransactionsSource interface {
 	// brings; from the beginning if the id is empty. No records: none follow, or the service does not know the id. The
 	// error is ledger.ErrCursorRefused if the service fails for this id, and ledger.ErrNotOffered if it has no transaction
 	// history.
-	TransactionsAfter(ctx context.Context, eventID string) ([]ledger.Transaction, error)
+	TransactionsAfter(ctx context.Context, eventID string) ([]ledger.Record, error)
 	// NewestTransactions returns the last n records, the newest first.
-	NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error)
+	NewestTransactions(ctx context.Context, n int) ([]ledger.Record, error)
 }
 
 // TransactionsSink is where the transaction history is written.
@@ -124,7 +124,7 @@ type TransactionsSink interface {
 	// may be called while records before them are written, with the position that these will return: order is their place
 	// among those.
 	AppendTransactions(ctx context.Context, at ledger.TransactionsPosition, order CommitOrder,
-		records []ledger.Transaction) (ledger.TransactionsPosition, error)
+		records []ledger.Record) (ledger.TransactionsPosition, error)
 	// ClearTransactions removes all records and what follows from them, so that they are read again.
 	ClearTransactions(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error)
 	// CompleteTransactions notes that the end of the history was reached since it was cleared.

@@ -372,7 +372,7 @@ func TestAServiceThatIgnoresTheCursorIsAProblem(t *testing.T) {
 					l.readAll()
 					l.service.become(numbered("a", 200))
 					l.service.pageSize = page
-					l.service.after = func(string) []ledger.Transaction { return l.service.page(0) }
+					l.service.after = func(string) []ledger.Record { return l.service.page(0) }
 					if page == 1000 {
 						l.service.pageSize = 30
 					}
@@ -485,7 +485,7 @@ func TestABusyHistoryIsReadAgain(t *testing.T) {
 }
 
 // moved is a history with one record at another position.
-func moved(records []ledger.Transaction, from, to int) []ledger.Transaction {
+func moved(records []ledger.Record, from, to int) []ledger.Record {
 	one := records[from]
 	return slices.Insert(slices.Delete(slices.Clone(records), from, from+1), to, one)
 }

@@ -19,9 +19,9 @@ type world struct {
 	mu      sync.Mutex // of what calls use: reads and writes continue at the same time
 	random  *rand.Rand
 	service *transactionsScript
-	updates [][]ledger.Transaction // in the service's order
-	hidden  int                    // so many of the last it does not show yet
-	lost    [][]ledger.Transaction // it showed them once
+	updates [][]ledger.Record // in the service's order
+	hidden  int               // so many of the last it does not show yet
+	lost    [][]ledger.Record // it showed them once
 	next    int
 
 	failing  float64 // how often a call fails, before or after it had its effect
@@ -34,7 +34,7 @@ type world struct {
 func (w *world) chance(often float64) bool { return w.random.Float64() < often }
 
 // update makes what one update brings: mostly one record; some share their event id, and some of those are equal.
-func (w *world) update() (records []ledger.Transaction) {
+func (w *world) update() (records []ledger.Record) {
 	w.next++
 	id := fmt.Sprintf("#%03d:%d", (w.next*389)%1000, w.next)
 	n := 1

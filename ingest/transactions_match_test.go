@@ -134,7 +134,7 @@ func TestAPageThatShrinksBelowStoredRecordsOfAnID(t *testing.T) {
 // As many records as are known share their ids: from no service can it be read on. One of its own is enough, wherever it
 // stands among them.
 func TestManyRecordsWithoutAUniqueIDAreAProblem(t *testing.T) {
-	shared := make([]ledger.Transaction, ledger.TransactionsTail)
+	shared := make([]ledger.Record, ledger.TransactionsTail)
 	for i := range shared {
 		shared[i] = record("x", fmt.Sprint(i))
 	}

@@ -48,7 +48,7 @@ type TransactionsMisfit struct {
 func (e *TransactionsMisfit) Error() string { return e.What }
 
 // Next reads the next records. None: there are no more. The error may be a *TransactionsMisfit.
-func (p *TransactionPages) Next(ctx context.Context) (records []ledger.Transaction, err error) {
+func (p *TransactionPages) Next(ctx context.Context) (records []ledger.Record, err error) {
 	before := p.known
 	for range mostRefused {
 		from, ok := p.start()
@@ -87,7 +87,7 @@ func (p *TransactionPages) start() (index int, ok bool) {
 
 // readAfter reads page after page until one has a new record, or a different one, or none to read on after. One page
 // may be too short for that.
-func (p *TransactionPages) readAfter(ctx context.Context, from int) ([]ledger.Transaction, error) {
+func (p *TransactionPages) readAfter(ctx context.Context, from int) ([]ledger.Record, error) {
 	for {
 		page, err := p.page(ctx, from)
 		if err != nil {
@@ -124,13 +124,13 @@ func (p *TransactionPages) readAfter(ctx context.Context, from int) ([]ledger.Tr
 
 // page requests the page after a known record. The error is ledger.ErrCursorRefused if the service can't page after it,
 // because more than one of its records has the event id: another one is to be used.
-func (p *TransactionPages) page(ctx context.Context, from int) ([]ledger.Transaction, error) {
+func (p *TransactionPages) page(ctx context.Context, from int) ([]ledger.Record, error) {
 	if from < 0 {
 		return p.source.TransactionsAfter(ctx, "")
 	}
 	id := p.known[from].EventID
 	page, err := p.source.TransactionsAfter(ctx, id)
-	if err == nil && slices.ContainsFunc(page, func(t ledger.Transaction) bool { return t.EventID == id }) {
+	if err == nil && slices.ContainsFunc(page, func(t ledger.Record) bool { return t.EventID == id }) {
 		if err = p.heeds(ctx, from, page); err == nil {
 			err = fmt.Errorf("%w, which a record after it has too: %q", ledger.ErrCursorRefused, id)
 		}
@@ -148,12 +148,12 @@ func (p *TransactionPages) page(ctx context.Context, from int) ([]ledger.Transac
 
 // heeds returns a *ledger.Problem if a page after a known record, with records that should not be there, is the
 // beginning of the history: the service ignores what it is asked for.
-func (p *TransactionPages) heeds(ctx context.Context, from int, page []ledger.Transaction) error {
+func (p *TransactionPages) heeds(ctx context.Context, from int, page []ledger.Record) error {
 	if from < 0 {
 		return nil
 	}
 	beginning, err := p.source.TransactionsAfter(ctx, "")
-	if err != nil || !slices.EqualFunc(page, beginning, func(a, b ledger.Transaction) bool {
+	if err != nil || !slices.EqualFunc(page, beginning, func(a, b ledger.Record) bool {
 		return a.EventID == b.EventID && a.Fingerprint() == b.Fingerprint()
 	}) {
 		return err
@@ -174,7 +174,7 @@ func (p *TransactionPages) after(index int) string {
 }
 
 // take adds new records to the known ones, and forgets older ones.
-func (p *TransactionPages) take(records []ledger.Transaction) {
+func (p *TransactionPages) take(records []ledger.Record) {
 	if excess := len(records) - ledger.TransactionsTail; excess > 0 {
 		p.known, p.all, records = nil, false, records[excess:]
 	}
@@ -194,7 +194,7 @@ func (p *TransactionPages) take(records []ledger.Transaction) {
 }
 
 // matching returns how many of the first records are those of the first marks.
-func matching(marks []ledger.TransactionsMark, records []ledger.Transaction) (n int) {
+func matching(marks []ledger.TransactionsMark, records []ledger.Record) (n int) {
 	for n < min(len(marks), len(records)) && marks[n].Is(&records[n]) {
 		n++
 	}
@@ -213,7 +213,7 @@ func lastUnique(marks []ledger.TransactionsMark) int {
 
 // lacksLast reports whether the service, with these newest records, does not have the last known record: it has nothing
 // after an earlier one, or only some of the records that are known there.
-func (p *TransactionPages) lacksLast(ctx context.Context, newest []ledger.Transaction) (lacks bool, err error) {
+func (p *TransactionPages) lacksLast(ctx context.Context, newest []ledger.Record) (lacks bool, err error) {
 	if lastUnique(p.known) < 0 {
 		return len(newest) == 0, nil
 	}
@@ -229,7 +229,7 @@ func (p *TransactionPages) lacksLast(ctx context.Context, newest []ledger.Transa
 		if len(rest) == 0 && len(newest) > 0 && newest[0].EventID == p.known[last].EventID {
 			return false, nil
 		}
-		var page []ledger.Transaction
+		var page []ledger.Record
 		if page, err = p.page(ctx, last); errors.Is(err, ledger.ErrCursorRefused) {
 			continue // an earlier one tells as much
 		}
@@ -239,7 +239,7 @@ func (p *TransactionPages) lacksLast(ctx context.Context, newest []ledger.Transa
 }
 
 // areLast reports whether newest records, the newest first, are the last known ones.
-func (p *TransactionPages) areLast(newest []ledger.Transaction) bool {
+func (p *TransactionPages) areLast(newest []ledger.Record) bool {
 	for i := range newest {
 		at := len(p.known) - 1 - i
 		if at < 0 {
@@ -254,7 +254,7 @@ func (p *TransactionPages) areLast(newest []ledger.Transaction) bool {
 
 // transactionsRead is what one request, or several, brought: records, and then the end or an error.
 type transactionsRead struct {
-	records []ledger.Transaction
+	records []ledger.Record
 	end     bool // there are no more for now
 	err     error
 }

@@ -18,19 +18,19 @@ import (
 
 // record is a history record. Records are equal where id and content are. The date follows from the id, and mostly
 // grows from "a" to "z".
-func record(id, content string) ledger.Transaction {
+func record(id, content string) ledger.Record {
 	return dated(id, content, int(id[0]))
 }
 
-func dated(id, content string, second int) ledger.Transaction {
-	return ledger.Transaction{
-		EventID: id, Kind: ledger.TransactionMint, Mint: &ledger.OwnedAmount{Owner: content, Amount: "1"},
+func dated(id, content string, second int) ledger.Record {
+	return ledger.Record{
+		EventID: id, Kind: ledger.RecordMint, Mint: &ledger.OwnedAmount{Owner: content, Amount: "1"},
 		Date: ledger.Time{Time: time.Unix(int64(second), 0).UTC(), Valid: second%7 != 0},
 	}
 }
 
 // history makes records of words: an event id, or an event id and a content as in "a=first".
-func history(words string) (records []ledger.Transaction) {
+func history(words string) (records []ledger.Record) {
 	for word := range strings.FieldsSeq(words) {
 		id, content, _ := strings.Cut(word, "=")
 		records = append(records, record(id, content))
@@ -39,7 +39,7 @@ func history(words string) (records []ledger.Transaction) {
 }
 
 // numbered is n records whose ids do not sort in their order.
-func numbered(prefix string, n int) (records []ledger.Transaction) {
+func numbered(prefix string, n int) (records []ledger.Record) {
 	for i := range n {
 		records = append(records, dated(fmt.Sprintf("#%s%d:%d", prefix, (i*7919)%1000, i), "", i))
 	}
@@ -47,19 +47,19 @@ func numbered(prefix string, n int) (records []ledger.Transaction) {
 }
 
 // before is a history of which not all is known when it is read on.
-func before(records []ledger.Transaction) []ledger.Transaction {
+func before(records []ledger.Record) []ledger.Record {
 	return append(numbered("before", ledger.TransactionsTail+50), records...)
 }
 
 // word is a record as history reads it.
-func word(record ledger.Transaction) string {
+func word(record ledger.Record) string {
 	if record.Mint.Owner == "" {
 		return record.EventID
 	}
 	return record.EventID + "=" + record.Mint.Owner
 }
 
-func words(records []ledger.Transaction) string {
+func words(records []ledger.Record) string {
 	list := make([]string, len(records))
 	for i := range records {
 		list[i] = word(records[i])
@@ -68,7 +68,7 @@ func words(records []ledger.Transaction) string {
 }
 
 // count counts how often each record is in a list.
-func count(records []ledger.Transaction) map[string]int {
+func count(records []ledger.Record) map[string]int {
 	n := map[string]int{}
 	for i := range records {
 		n[word(records[i])]++
@@ -80,7 +80,7 @@ func count(records []ledger.Transaction) map[string]int {
 type transactionsScript struct {
 	mu          sync.Mutex
 	service     ledger.TransactionsService
-	records     []ledger.Transaction
+	records     []ledger.Record
 	pageSize    int
 	newestLimit int            // of the newest records it gives no more; 0: it has no limit
 	most        map[string]int // how often each record was shown at once, at most
@@ -89,19 +89,19 @@ type transactionsScript struct {
 	// before, if set, is called with each request, and may change the service or fail the request.
 	before func(request string) error
 	// after, if set, makes the page behind an event id instead of the script.
-	after func(id string) []ledger.Transaction
+	after func(id string) []ledger.Record
 	// newest, if set, makes the list of newest records instead of the script.
-	newest func(n int) []ledger.Transaction
+	newest func(n int) []ledger.Record
 }
 
-func newTransactionsScript(records []ledger.Transaction) *transactionsScript {
+func newTransactionsScript(records []ledger.Record) *transactionsScript {
 	s := &transactionsScript{pageSize: 10, most: map[string]int{}}
 	s.become(records)
 	return s
 }
 
 // become makes it another service, or the same one with another history.
-func (s *transactionsScript) become(records []ledger.Transaction) {
+func (s *transactionsScript) become(records []ledger.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.records = slices.Clone(records)
@@ -110,11 +110,11 @@ func (s *transactionsScript) become(records []ledger.Transaction) {
 	}
 }
 
-func (s *transactionsScript) grow(records ...ledger.Transaction) {
+func (s *transactionsScript) grow(records ...ledger.Record) {
 	s.become(append(s.all(), records...))
 }
 
-func (s *transactionsScript) all() []ledger.Transaction {
+func (s *transactionsScript) all() []ledger.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.records)
@@ -171,7 +171,7 @@ func (s *transactionsScript) Describe(ctx context.Context) (ledger.TransactionsS
 	return s.service, err
 }
 
-func (s *transactionsScript) TransactionsAfter(ctx context.Context, id string) ([]ledger.Transaction, error) {
+func (s *transactionsScript) TransactionsAfter(ctx context.Context, id string) ([]ledger.Record, error) {
 	if err := s.request(ctx, "after "+id); err != nil {
 		return nil, err
 	}
@@ -183,11 +183,11 @@ func (s *transactionsScript) TransactionsAfter(ctx context.Context, id string) (
 	return s.pageAfter(id)
 }
 
-func (s *transactionsScript) pageAfter(id string) ([]ledger.Transaction, error) {
+func (s *transactionsScript) pageAfter(id string) ([]ledger.Record, error) {
 	if id == "" {
 		return s.page(0), nil
 	}
-	page := []ledger.Transaction(nil)
+	page := []ledger.Record(nil)
 	known := 0
 	for i := range s.records {
 		if s.records[i].EventID == id {
@@ -201,11 +201,11 @@ func (s *transactionsScript) pageAfter(id string) ([]ledger.Transaction, error) 
 	return page, nil
 }
 
-func (s *transactionsScript) page(from int) []ledger.Transaction {
+func (s *transactionsScript) page(from int) []ledger.Record {
 	return slices.Clone(s.records[from:min(len(s.records), from+s.pageSize)])
 }
 
-func (s *transactionsScript) NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error) {
+func (s *transactionsScript) NewestTransactions(ctx context.Context, n int) ([]ledger.Record, error) {
 	if err := s.request(ctx, "newest"); err != nil {
 		return nil, err
 	}
@@ -232,8 +232,8 @@ type transactionsMemory struct {
 	after    func(write string) error // called when it is done; may lose its answer
 	mu       sync.Mutex
 	at       ledger.TransactionsPosition
-	records  []ledger.Transaction // by seq - 1
-	cleared  int                  // times
+	records  []ledger.Record // by seq - 1
+	cleared  int             // times
 	mistakes []string
 }
 
@@ -297,7 +297,7 @@ func (m *transactionsMemory) TransactionsPosition(ctx context.Context) (ledger.T
 }
 
 func (m *transactionsMemory) AppendTransactions(
-	ctx context.Context, at ledger.TransactionsPosition, order CommitOrder, records []ledger.Transaction,
+	ctx context.Context, at ledger.TransactionsPosition, order CommitOrder, records []ledger.Record,
 ) (ledger.TransactionsPosition, error) {
 	return m.write(ctx, "append", at, order, func() error {
 		if len(records) == 0 {
@@ -331,7 +331,7 @@ func (m *transactionsMemory) StoredTransactions(ctx context.Context, eventIDs []
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, id := range eventIDs {
-		if !slices.ContainsFunc(m.records, func(t ledger.Transaction) bool { return t.EventID == id }) {
+		if !slices.ContainsFunc(m.records, func(t ledger.Record) bool { return t.EventID == id }) {
 			return false, ctx.Err()
 		}
 	}
@@ -339,7 +339,7 @@ func (m *transactionsMemory) StoredTransactions(ctx context.Context, eventIDs []
 }
 
 // stored is all records, in their order.
-func (m *transactionsMemory) stored() []ledger.Transaction {
+func (m *transactionsMemory) stored() []ledger.Record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.records)
@@ -368,7 +368,7 @@ type transactionsLoop struct {
 	currentFor int                // times
 }
 
-func newTransactionsLoop(t *testing.T, records []ledger.Transaction) *transactionsLoop {
+func newTransactionsLoop(t *testing.T, records []ledger.Record) *transactionsLoop {
 	return &transactionsLoop{t: t, service: newTransactionsScript(records), memory: newTransactionsMemory(), done: make(chan error, 1)}
 }
 

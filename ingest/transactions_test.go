@@ -216,7 +216,7 @@ func TestSomebodyElsesHistoryIsNotStored(t *testing.T) {
 	ours := before(history("a b c"))
 	other := slices.Clone(ours)
 	slices.Reverse(other)
-	for name, theirs := range map[string][]ledger.Transaction{
+	for name, theirs := range map[string][]ledger.Record{
 		"nothing is known": numbered("foreign", 40),
 		"another order":    other,
 	} {

@@ -59,7 +59,7 @@ var oracles = map[string]func(t *testing.T, body []byte) error{
 	"transactions": func(t *testing.T, body []byte) error {
 		records, err := DecodeTransactions(body)
 		if err == nil {
-			requireRebuiltTransactions(t, records, membersIn(t, body)["transactions"])
+			requireRebuiltRecords(t, records, membersIn(t, body)["transactions"])
 		}
 		return err
 	},

@@ -23,7 +23,7 @@ type TransferUpdate struct {
 	Amulets        []TransferAmulet   // that were created or archived, in the order of their nodes; see WantsAmulets
 
 	// Noted are its records as they followed before anything of it was redacted; nil: they follow from what it says.
-	Noted []Transaction
+	Noted []Record
 }
 
 // TransferExercise is an exercise that a record follows from, or that decides which records follow from the exercises
@@ -128,7 +128,7 @@ func EventIDOf(updateID string, node int32) string {
 
 // Records derives the records of the transaction history, in order. Their Offset is nil: it belonged to the service's
 // own participant. An exercise that can't be read gives a record of an unknown kind.
-func (u *TransferUpdate) Records() []Transaction {
+func (u *TransferUpdate) Records() []Record {
 	if u.Noted == nil {
 		return u.walk(0, 1<<31-1, nil)
 	}
@@ -141,12 +141,12 @@ func (u *TransferUpdate) Records() []Transaction {
 
 // walk appends the records of the exercises from index i on, up to node id last. It skips exercises below one that
 // explains them.
-func (u *TransferUpdate) walk(i int, last int32, list []Transaction) []Transaction {
+func (u *TransferUpdate) walk(i int, last int32, list []Record) []Record {
 	for i < len(u.Exercises) && u.Exercises[i].NodeID <= last {
 		e := &u.Exercises[i]
 		records, explained, err := u.explain(i)
 		if err != nil {
-			records, explained = []Transaction{u.unknown(e)}, true
+			records, explained = []Record{u.unknown(e)}, true
 		}
 		list = append(list, records...)
 		if i++; explained {
@@ -159,9 +159,9 @@ func (u *TransferUpdate) walk(i int, last int32, list []Transaction) []Transacti
 }
 
 // explain returns the records of exercise i. explained says that they account for everything below it too.
-func (u *TransferUpdate) explain(i int) (records []Transaction, explained bool, err error) {
+func (u *TransferUpdate) explain(i int) (records []Record, explained bool, err error) {
 	e := &u.Exercises[i]
-	one := func(t Transaction, err error) ([]Transaction, bool, error) { return []Transaction{t}, true, err }
+	one := func(t Record, err error) ([]Record, bool, error) { return []Record{t}, true, err }
 	switch e.rule() {
 	case ruleTransfer:
 		return one(u.transfer(e, e))
@@ -180,13 +180,13 @@ func (u *TransferUpdate) explain(i int) (records []Transaction, explained bool, 
 		if e.Choice == "TransferInstruction_Withdraw" {
 			kind = "withdraw"
 		}
-		t := u.record(e, TransactionAbort, "abort_transfer_instruction")
+		t := u.record(e, RecordAbort, "abort_transfer_instruction")
 		t.Abort = &AbortedInstruction{InstructionCID: e.ContractID, Kind: &kind}
 		return one(t, nil)
 	case ruleMint:
-		return one(u.issued(e, TransactionMint, "mint"))
+		return one(u.issued(e, RecordMint, "mint"))
 	case ruleTap:
-		return one(u.issued(e, TransactionTap, "devnet_tap"))
+		return one(u.issued(e, RecordTap, "devnet_tap"))
 	case ruleNothing:
 		return nil, true, nil
 	case ruleEntry:
@@ -211,20 +211,20 @@ func (u *TransferUpdate) below(i int, rules ...transferRule) int {
 }
 
 // record returns a record of an exercise with the members that all kinds have.
-func (u *TransferUpdate) record(e *TransferExercise, kind TransactionKind, typ string) Transaction {
-	t := Transaction{EventID: EventIDOf(u.ID, e.NodeID), Kind: kind, Type: &typ, Date: Time{Time: u.EffectiveAt,
+func (u *TransferUpdate) record(e *TransferExercise, kind RecordKind, typ string) Record {
+	t := Record{EventID: EventIDOf(u.ID, e.NodeID), Kind: kind, Type: &typ, Date: Time{Time: u.EffectiveAt,
 		Valid: true}, Rules: RulesVersion, At: u.Offset}
 	if u.SynchronizerID != "" {
 		t.DomainID = &u.SynchronizerID
 	}
-	if kind != TransactionAbort {
+	if kind != RecordAbort {
 		t.Word = "amulet"
 	}
 	return t
 }
 
-func (u *TransferUpdate) unknown(e *TransferExercise) Transaction {
-	t := u.record(e, TransactionUnknown, e.Choice)
+func (u *TransferUpdate) unknown(e *TransferExercise) Record {
+	t := u.record(e, RecordUnknown, e.Choice)
 	raw := func(value JSON) json.RawMessage {
 		if value == nil {
 			return json.RawMessage("null")
@@ -239,7 +239,7 @@ func (u *TransferUpdate) unknown(e *TransferExercise) Transaction {
 	return t
 }
 
-func (u *TransferUpdate) issued(e *TransferExercise, kind TransactionKind, typ string) (Transaction, error) {
+func (u *TransferUpdate) issued(e *TransferExercise, kind RecordKind, typ string) (Record, error) {
 	t := u.record(e, kind, typ)
 	var r struct {
 		AmuletSum struct {
@@ -258,7 +258,7 @@ func (u *TransferUpdate) issued(e *TransferExercise, kind TransactionKind, typ s
 		return t, err
 	}
 	owned := &OwnedAmount{Owner: a.Owner, Amount: a.Amount.InitialAmount.value()}
-	if kind == TransactionMint {
+	if kind == RecordMint {
 		t.Mint = owned
 	} else {
 		t.Tap = owned

@@ -188,8 +188,8 @@ func timesRounded(a, b *big.Rat) *big.Rat {
 }
 
 // transfer returns the record of e, an exercise of AmuletRules_Transfer, with the event id of the exercise as.
-func (u *TransferUpdate) transfer(e, as *TransferExercise) (Transaction, error) {
-	t := u.record(as, TransactionTransfer, "transfer")
+func (u *TransferUpdate) transfer(e, as *TransferExercise) (Record, error) {
+	t := u.record(as, RecordTransfer, "transfer")
 	var argument transferArgument
 	var result transferResult
 	if err := errors.Join(json.Unmarshal(e.Argument, &argument), json.Unmarshal(e.Result, &result)); err != nil {
@@ -225,7 +225,7 @@ func (u *TransferUpdate) transfer(e, as *TransferExercise) (Transaction, error) 
 }
 
 // summed fills the record of a transfer from the summary in its result.
-func summed(t *Transaction, sender string, r *transferResult) (err error) {
+func summed(t *Record, sender string, r *transferResult) (err error) {
 	s := r.Summary
 	if s == nil || sender == "" || s.InputAmulet == nil || s.HoldingFees == nil {
 		return errIncomplete
@@ -251,7 +251,7 @@ func summed(t *Transaction, sender string, r *transferResult) (err error) {
 }
 
 // send returns the record of a transfer to a receiver that agreed beforehand.
-func (u *TransferUpdate) send(i int) (t Transaction, err error) {
+func (u *TransferUpdate) send(i int) (t Record, err error) {
 	e := &u.Exercises[i]
 	var argument sendArgument
 	var result sendResult
@@ -276,8 +276,8 @@ func (u *TransferUpdate) send(i int) (t Transaction, err error) {
 
 // sent returns the record of a transfer without an exercise of AmuletRules_Transfer. Its own result sums it up, but
 // names no receiver: that is the owner of the amulet that it creates.
-func (u *TransferUpdate) sent(e *TransferExercise, argument *sendArgument, result *sendResult) (Transaction, error) {
-	t := u.record(e, TransactionTransfer, "transfer")
+func (u *TransferUpdate) sent(e *TransferExercise, argument *sendArgument, result *sendResult) (Record, error) {
+	t := u.record(e, RecordTransfer, "transfer")
 	if err := summed(&t, string(argument.Sender), &result.Result); err != nil {
 		return t, err
 	}
@@ -306,7 +306,7 @@ func reasonOf(meta metadata) *string {
 }
 
 // factory returns the record of a transfer that was begun through the token standard's factory.
-func (u *TransferUpdate) factory(i int) (records []Transaction, explained bool, err error) {
+func (u *TransferUpdate) factory(i int) (records []Record, explained bool, err error) {
 	e := &u.Exercises[i]
 	var argument struct {
 		Transfer standardTransfer `json:"transfer"`
@@ -335,7 +335,7 @@ func (u *TransferUpdate) factory(i int) (records []Transaction, explained bool, 
 			t.Transfer.Kind, t.Transfer.InstructionReceiver, t.Transfer.InstructionAmount = &kind, &to, x.Amount.optional()
 			t.Transfer.InstructionCID = &output.Value.Instruction
 		}
-		return []Transaction{t}, true, nil
+		return []Record{t}, true, nil
 	case output.Tag == "TransferInstructionResult_Completed":
 		return u.explain(inner)
 	}
@@ -343,7 +343,7 @@ func (u *TransferUpdate) factory(i int) (records []Transaction, explained bool, 
 }
 
 // accepted returns the record of a choice that settles an offered transfer or an allocation.
-func (u *TransferUpdate) accepted(i int, kind string) (t Transaction, err error) {
+func (u *TransferUpdate) accepted(i int, kind string) (t Record, err error) {
 	e := &u.Exercises[i]
 	var result instructionResult
 	if err := json.Unmarshal(e.Result, &result); err != nil {
@@ -382,7 +382,7 @@ func (u *TransferUpdate) accepted(i int, kind string) (t Transaction, err error)
 }
 
 // allocated returns the record of an allocation of V1, which locks what is to be sent. The history had none of V2.
-func (u *TransferUpdate) allocated(i int) (records []Transaction, explained bool, err error) {
+func (u *TransferUpdate) allocated(i int) (records []Record, explained bool, err error) {
 	var argument struct {
 		Allocation struct {
 			Leg *standardTransfer `json:"transferLeg"`
@@ -396,17 +396,17 @@ func (u *TransferUpdate) allocated(i int) (records []Transaction, explained bool
 		return nil, true, nil
 	}
 	t, err := u.moved(i, string(leg.Sender), string(leg.Sender), leg.Amount)
-	return []Transaction{t}, true, err
+	return []Record{t}, true, err
 }
 
 // moved returns the record of a transfer through the token standard. In older releases it is the record of the
 // AmuletRules_Transfer below it; else it is computed from the amulets that are archived and created below it.
-func (u *TransferUpdate) moved(i int, sender, receiver string, amount exactSum) (Transaction, error) {
+func (u *TransferUpdate) moved(i int, sender, receiver string, amount exactSum) (Record, error) {
 	e := &u.Exercises[i]
 	if inner := u.below(i, ruleTransfer); inner >= 0 {
 		return u.transfer(&u.Exercises[inner], e)
 	}
-	t := u.record(e, TransactionTransfer, "transfer")
+	t := u.record(e, RecordTransfer, "transfer")
 	if sender == "" || receiver == "" || !amount.known() {
 		return t, errIncomplete
 	}
@@ -424,7 +424,7 @@ func (u *TransferUpdate) moved(i int, sender, receiver string, amount exactSum) 
 
 // count computes a transfer's round, input and balance changes from the amulets below an exercise. If the payload of
 // one is not known, input and balance changes are left out.
-func (u *TransferUpdate) count(t *Transaction, e *TransferExercise) error {
+func (u *TransferUpdate) count(t *Record, e *TransferExercise) error {
 	type total struct{ initial, rate *big.Rat }
 	input, totals, parties := new(big.Rat), map[string]*total{}, []string(nil)
 	made := map[string]bool{}

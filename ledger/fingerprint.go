@@ -13,15 +13,15 @@ import (
 // domain, the word for the unit, the types that interface.md does not have, balance changes, fees and unknown members.
 // For a record of an unknown kind it covers everything but the offset; of one that follows from an update, only its id
 // and type, because the rest may be redacted there. It is stored, so what it covers must not change.
-func (t *Transaction) Fingerprint() int64 {
+func (t *Record) Fingerprint() int64 {
 	var room [512]byte // enough for most records, so that these need no allocation
 	text := appendText(room[:0], t.EventID)
 	text = appendText(text, t.Kind)
-	if t.Kind != TransactionUnknown {
+	if t.Kind != RecordUnknown {
 		text = binary.AppendVarint(text, t.Date.Time.UnixMicro())
 	}
 	switch t.Kind {
-	case TransactionTransfer:
+	case RecordTransfer:
 		text = appendText(text, t.Transfer.Sender.Party)
 		text = binary.AppendUvarint(text, uint64(len(t.Transfer.Receivers)))
 		for i := range t.Transfer.Receivers {
@@ -29,11 +29,11 @@ func (t *Transaction) Fingerprint() int64 {
 			text = appendAmount(text, t.Transfer.Receivers[i].Amount)
 		}
 		text = appendOptional(text, t.Transfer.InstructionCID)
-	case TransactionMint:
+	case RecordMint:
 		text = appendOwned(text, t.Mint)
-	case TransactionTap:
+	case RecordTap:
 		text = appendOwned(text, t.Tap)
-	case TransactionAbort:
+	case RecordAbort:
 		text = appendText(text, t.Abort.InstructionCID)
 	default:
 		text = appendOptional(text, t.Type)

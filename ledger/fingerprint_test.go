@@ -60,12 +60,12 @@ func TestTheFingerprintLeavesOutWhatDiffersBetweenServices(t *testing.T) {
 // What follows from an update is known again without its content, which may have been redacted.
 func TestTheFingerprintOfADerivedRecordLeavesOutWhatIsRedacted(t *testing.T) {
 	t.Parallel()
-	derived := func(text string) *Transaction {
+	derived := func(text string) *Record {
 		u := TransferUpdate{ID: "u", Exercises: []TransferExercise{{Entity: "AmuletRules", Choice: "AmuletRules_Mint", Argument: JSON(text), Result: JSON(`7`)}}}
 		return &u.Records()[0]
 	}
 	kept, erased := derived(`{"a": 1}`), derived(`{"a": 2}`)
-	require.Equal(t, TransactionUnknown, kept.Kind)
+	require.Equal(t, RecordUnknown, kept.Kind)
 	require.NotEqual(t, kept.Raw, erased.Raw)
 	erased.Raw = nil
 	require.Equal(t, kept.Fingerprint(), erased.Fingerprint())

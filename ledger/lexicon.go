@@ -15,7 +15,7 @@ type lexicon struct {
 	// Buffers for the list of a page. They are empty between pages.
 	updates []Update
 	entries []ContractEntry
-	records []Transaction
+	records []Record
 }
 
 // lexicons holds the lexicons that are not in use. The garbage collector may drop them.

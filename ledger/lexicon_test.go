@@ -45,7 +45,7 @@ func TestPagesDecodedAtATime(t *testing.T) {
 			d = newDecoder(entries, alone)
 			assert.Equal(t, d.entries(), first[1])
 			d = newDecoder(records, alone)
-			var want []Transaction
+			var want []Record
 			historyMembers.read(d, &want)
 			assert.Equal(t, want, first[2])
 		})

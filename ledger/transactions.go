@@ -20,7 +20,7 @@ type TransactionsPosition struct {
 }
 
 // After returns the position after more records are stored in one write.
-func (p TransactionsPosition) After(records []Transaction) TransactionsPosition {
+func (p TransactionsPosition) After(records []Record) TransactionsPosition {
 	p.LastSeq += int64(len(records))
 	p.Revision++
 	return p
@@ -37,12 +37,12 @@ type TransactionsMark struct {
 }
 
 // Mark returns the mark of a record, as if no other one had its event id.
-func (t *Transaction) Mark() TransactionsMark {
+func (t *Record) Mark() TransactionsMark {
 	return TransactionsMark{EventID: t.EventID, Fingerprint: t.Fingerprint(), Unique: true}
 }
 
 // Is reports whether a record is the stored one, or equal to it.
-func (m TransactionsMark) Is(record *Transaction) bool {
+func (m TransactionsMark) Is(record *Record) bool {
 	return m.EventID == record.EventID && m.Fingerprint == record.Fingerprint()
 }
 

@@ -27,7 +27,7 @@ type transactionsRequest struct {
 // Errors: ledger.ErrCursorRefused where the service fails for this id; ledger.ErrNotOffered where it has no such
 // history; a *ledger.DecodeError where a record can't be understood; a *ledger.Problem where the request is refused, or
 // one record is larger than what can be read; an *Error, which may be tried again, for the rest.
-func (c *Client) TransactionsAfter(ctx context.Context, eventID string) ([]ledger.Transaction, error) {
+func (c *Client) TransactionsAfter(ctx context.Context, eventID string) ([]ledger.Record, error) {
 	from, record := "from the beginning", "the first record of the transaction history"
 	if eventID != "" {
 		from = fmt.Sprintf("after event id %q", eventID)
@@ -45,7 +45,7 @@ func (c *Client) TransactionsAfter(ctx context.Context, eventID string) ([]ledge
 // the history is shorter or the server returns smaller pages.
 //
 // Errors: those of TransactionsAfter, except for ledger.ErrCursorRefused.
-func (c *Client) NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error) {
+func (c *Client) NewestTransactions(ctx context.Context, n int) ([]ledger.Record, error) {
 	if n < 1 || n > MaxPage {
 		return nil, fmt.Errorf("a page of the transaction history has 1 to %d records, not %d", MaxPage, n)
 	}
@@ -61,7 +61,7 @@ func (c *Client) NewestTransactions(ctx context.Context, n int) ([]ledger.Transa
 // transactions requests a page, and smaller ones if that helps, down to one record. record names that one in errors.
 func (c *Client) transactions(
 	ctx context.Context, operation string, r transactionsRequest, size *jsonhttp.Size, record string,
-) ([]ledger.Transaction, error) {
+) ([]ledger.Record, error) {
 	for most := r.PageSize; ; {
 		r.PageSize = min(most, size.Ask())
 		records, err := c.read(ctx, operation, r)
@@ -79,7 +79,7 @@ func (c *Client) transactions(
 	}
 }
 
-func (c *Client) read(ctx context.Context, operation string, r transactionsRequest) ([]ledger.Transaction, error) {
+func (c *Client) read(ctx context.Context, operation string, r transactionsRequest) ([]ledger.Record, error) {
 	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathTransactions, Body: r, MaxBytes: c.maxBody})
 	if err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ func TestPagesAreAskedForInBothOrders(t *testing.T) {
 	records, err := c.TransactionsAfter(t.Context(), "")
 	require.NoError(t, err)
 	require.Equal(t, all, ids(records), "in the order of the service, and none is left out")
-	require.Equal(t, ledger.TransactionTap, records[0].Kind)
+	require.Equal(t, ledger.RecordTap, records[0].Kind)
 	require.Equal(t, []string{`POST /api/scan/v0/transactions {"page_size":1000,"sort_order":"asc"}`}, s.requests())
 
 	_, err = c.TransactionsAfter(t.Context(), `#1220"é:0`)

@@ -118,7 +118,7 @@ func page(ids ...string) string {
 	return `{"transactions":[` + strings.Join(records, ",") + `]}`
 }
 
-func ids(records []ledger.Transaction) []string {
+func ids(records []ledger.Record) []string {
 	var ids []string
 	for _, r := range records {
 		ids = append(ids, r.EventID)

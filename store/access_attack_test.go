@@ -90,11 +90,11 @@ func writeRecords(t *testing.T, d *testDB, history *TransactionsWriter) {
 	t.Helper()
 	fee := ledger.Decimal("0.1")
 	tap := storetest.Tap("#" + secret + ":1")
-	records := []ledger.Transaction{
+	records := []ledger.Record{
 		storetest.Payment("#"+secret+":0", "03:04:05", "bob-"+secret, &fee, storetest.Receiver("carol-"+secret, "5", &fee)), tap,
-		{EventID: "#" + secret + ":2", Kind: ledger.TransactionMint, Date: tap.Date, Word: "amulet", Mint: &ledger.OwnedAmount{Owner: "bob-" + secret, Amount: "77.77"}},
-		{EventID: "#" + secret + ":3", Kind: ledger.TransactionAbort, Date: tap.Date, Abort: &ledger.AbortedInstruction{InstructionCID: secret}},
-		{EventID: "#" + secret + ":4", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{"of": "` + secret + `"}`)},
+		{EventID: "#" + secret + ":2", Kind: ledger.RecordMint, Date: tap.Date, Word: "amulet", Mint: &ledger.OwnedAmount{Owner: "bob-" + secret, Amount: "77.77"}},
+		{EventID: "#" + secret + ":3", Kind: ledger.RecordAbort, Date: tap.Date, Abort: &ledger.AbortedInstruction{InstructionCID: secret}},
+		{EventID: "#" + secret + ":4", Kind: ledger.RecordUnknown, Raw: ledger.JSON(`{"of": "` + secret + `"}`)},
 	}
 	_, err := history.AppendTransactions(t.Context(), ledger.TransactionsPosition{}, nil, records)
 	require.NoError(t, err)

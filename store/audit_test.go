@@ -91,7 +91,7 @@ func (a auditor) SealUpdates(ctx context.Context, leader *store.Leader, page led
 	return err
 }
 
-func (a auditor) SealRecords(ctx context.Context, leader *store.Leader, after int64, records []ledger.Transaction) error {
+func (a auditor) SealRecords(ctx context.Context, leader *store.Leader, after int64, records []ledger.Record) error {
 	_, err := audit.NewSealer(a.store, leader).SealRecords(ctx, after, records)
 	return err
 }

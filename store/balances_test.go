@@ -19,13 +19,13 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-func tapAt(round *int64) ledger.Transaction {
+func tapAt(round *int64) ledger.Record {
 	record := storetest.Tap("#1220bb:0")
 	record.Round = round
 	return record
 }
 
-func (h *testHistory) appendRecords(records ...ledger.Transaction) {
+func (h *testHistory) appendRecords(records ...ledger.Record) {
 	h.T.Helper()
 	at, err := h.l.AppendTransactions(h.T.Context(), h.at, nil, records)
 	h.moved(at, err)
@@ -43,13 +43,13 @@ func (h *testHistory) clear() {
 
 // The balance of a party at a round, from its changes added up one by one, in units of 10^-10.
 type reported struct {
-	records []ledger.Transaction
+	records []ledger.Record
 }
 
 func (m reported) told(round int64) bool {
 	seen := false
 	for _, record := range m.records {
-		unknown, transfer := record.Kind == ledger.TransactionUnknown, record.Transfer != nil
+		unknown, transfer := record.Kind == ledger.RecordUnknown, record.Transfer != nil
 		seen = seen || !unknown && record.Round != nil && *record.Round >= round
 		known := transfer && record.Round != nil && len(record.Transfer.BalanceChanges) > 0
 		if (transfer || unknown) && !known && (record.Round == nil || *record.Round <= round) {
@@ -95,7 +95,7 @@ func (m reported) parties(t require.TestingT) []string {
 
 var drawnRounds = []int64{math.MinInt64, -1, 0, 1, 2, 3, 4, 5, 6, math.MaxInt64}
 
-func drawRecords(t *rapid.T) []ledger.Transaction {
+func drawRecords(t *rapid.T) []ledger.Record {
 	complete := rapid.IntRange(0, 3).Draw(t, "complete") > 0
 	drawRound := func() *int64 {
 		if rapid.IntRange(0, 4).Draw(t, "extreme") == 0 {
@@ -112,7 +112,7 @@ func drawRecords(t *rapid.T) []ledger.Transaction {
 		n := rapid.Int64Range(-2e10, 5e10).Draw(t, label)
 		return ledger.Decimal(big.NewRat(n, 1e10).FloatString(10))
 	}
-	records := make([]ledger.Transaction, rapid.IntRange(1, 30).Draw(t, "records"))
+	records := make([]ledger.Record, rapid.IntRange(1, 30).Draw(t, "records"))
 	for i := range records {
 		round := drawRound()
 		switch incomplete := !complete && rapid.IntRange(0, 9).Draw(t, "incomplete") == 0; {
@@ -222,8 +222,8 @@ func (h *testHistory) nothingDiffersInBalances(t require.TestingT) {
 }
 
 // unknownAt is a record of an unknown kind, which may be a transfer.
-func unknownAt(round *int64) ledger.Transaction {
-	return ledger.Transaction{EventID: "#9:9", Kind: ledger.TransactionUnknown, Round: round, Raw: ledger.JSON(`{"event_id":"#9:9","burn":{}}`)}
+func unknownAt(round *int64) ledger.Record {
+	return ledger.Record{EventID: "#9:9", Kind: ledger.RecordUnknown, Round: round, Raw: ledger.JSON(`{"event_id":"#9:9","burn":{}}`)}
 }
 
 // An analyst needs no rights beneath, and a function means the same whatever the caller's search_path has.

@@ -108,7 +108,7 @@ type Auditor interface {
 	// SealSnapshot digests the carried snapshot, and seals it after change.
 	SealSnapshot(ctx context.Context, leader *Leader, at ledger.Offset, change func()) (sealed bool, err error)
 	SealUpdates(ctx context.Context, leader *Leader, page ledger.Page) error
-	SealRecords(ctx context.Context, leader *Leader, after int64, records []ledger.Transaction) error
+	SealRecords(ctx context.Context, leader *Leader, after int64, records []ledger.Record) error
 }
 
 // Repairer is what these tests need of audit.Repairer.

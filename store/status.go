@@ -42,7 +42,7 @@ type Status struct {
 
 	Verified Verified
 
-	History            *TransactionsStatus // nil: the transaction history was not begun
+	Transactions       *TransactionsStatus // nil: the transaction history was not begun
 	TransactionsLeader Leadership          // of the transaction history
 }
 
@@ -126,7 +126,7 @@ func (s *Store) status(ctx context.Context, tx pgx.Tx) (status Status, err error
 	if err := s.besideStream(ctx, tx, &status); err != nil {
 		return status, err
 	}
-	if status.History, err = s.transactionsStatus(ctx, tx); err != nil {
+	if status.Transactions, err = s.transactionsStatus(ctx, tx); err != nil {
 		return status, err
 	}
 	if status.Verified, err = s.verified(ctx, tx); err != nil {

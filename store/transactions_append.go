@@ -23,7 +23,7 @@ import (
 // Errors: ErrNotLeader, ErrPositionMoved, or the database's; a *ledger.Problem where it would refuse the same again.
 // After any error the outcome is unknown: read TransactionsPosition again.
 func (l *TransactionsWriter) AppendTransactions(ctx context.Context, at ledger.TransactionsPosition, turn CommitOrder,
-	records []ledger.Transaction) (ledger.TransactionsPosition, error) {
+	records []ledger.Record) (ledger.TransactionsPosition, error) {
 	if len(records) == 0 {
 		return at, nil
 	}

@@ -34,7 +34,7 @@ func TestHistoryAppendIsAllOrNothing(t *testing.T) {
 	}
 
 	bad := page
-	bad = append(bad[:len(bad):len(bad)], ledger.Transaction{EventID: "last", Kind: ledger.TransactionAbort, Date: bad[0].Date,
+	bad = append(bad[:len(bad):len(bad)], ledger.Record{EventID: "last", Kind: ledger.RecordAbort, Date: bad[0].Date,
 		Abort: &ledger.AbortedInstruction{InstructionCID: "\x00"}})
 	at, err := h.l.AppendTransactions(t.Context(), h.at, nil, bad)
 	var problem *ledger.Problem
@@ -198,7 +198,7 @@ func TestHistoryLeaderOfThePast(t *testing.T) {
 	h.Exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'transactions'")
 	known := storetest.Tap("b")
 	known.DomainID = storetest.Ptr("sync::new")
-	for _, records := range [][]ledger.Transaction{storetest.RecordsOf([]string{"b"}), {known}} {
+	for _, records := range [][]ledger.Record{storetest.RecordsOf([]string{"b"}), {known}} {
 		_, err := h.l.AppendTransactions(t.Context(), h.at, nil, records)
 		require.ErrorIs(t, err, ErrNotLeader)
 	}
@@ -256,7 +256,7 @@ func TestHistoryBesideTheUpdates(t *testing.T) {
 			r := storetest.Tap(fmt.Sprint("r", i))
 			r.DomainID = storetest.Ptr(fmt.Sprint("sync::", i))
 			var err error
-			h.at, err = h.l.AppendTransactions(t.Context(), h.at, nil, []ledger.Transaction{r})
+			h.at, err = h.l.AppendTransactions(t.Context(), h.at, nil, []ledger.Record{r})
 			errs[1] = errors.Join(errs[1], err)
 		}
 	})

@@ -346,7 +346,7 @@ func TestHistoryNumbersAreExact(t *testing.T) {
 		{"1" + strings.Repeat("0", 299) + "." + strings.Repeat("0", 300), ""},
 		{"-0", "0"}, {"-0.00", "0.00"}, {"00", "0"}, {"007.50", "7.50"}, {"-007", "-7"}, {"00.5", "0.5"}, {strings.Repeat("0", 200_000) + "1", "1"},
 	}
-	var records []ledger.Transaction
+	var records []ledger.Record
 	for i, c := range cases {
 		number, err := ledger.ParseDecimal(c.sent)
 		require.NoError(t, err)

@@ -179,17 +179,17 @@ func TestHistoryStatus(t *testing.T) {
 		require.NoError(t, err)
 		return status
 	}
-	require.Nil(t, status().History)
+	require.Nil(t, status().Transactions)
 	require.Equal(t, Leadership{}, status().TransactionsLeader)
 
 	h := &testHistory{testDB: d, l: d.leadTransactions(d.store())}
-	require.Nil(t, status().History)
+	require.Nil(t, status().Transactions)
 	require.Equal(t, "test", status().TransactionsLeader.Holder)
 	require.Equal(t, h.l.Epoch(), status().TransactionsLeader.Epoch)
 	require.Equal(t, Leadership{}, status().Leader)
 
 	h.append("a", "b", "b")
-	got := *status().History
+	got := *status().Transactions
 	require.Equal(t, d.Row("SELECT extract(epoch FROM updated_at)::text FROM ledger.stream_checkpoints"), fmt.Sprintf("%d.%06d", got.UpdatedAt.Unix(), got.UpdatedAt.Nanosecond()/1000))
 	got.UpdatedAt = time.Time{}
 	require.Equal(t, TransactionsStatus{Records: 3, Cursor: "b", NewestRecord: got.NewestRecord}, got)
@@ -198,16 +198,16 @@ func TestHistoryStatus(t *testing.T) {
 	require.NoError(t, h.l.RecordNetwork(t.Context(), "dso::1"))
 	later := storetest.Tap("later")
 	later.Date = storetest.Time("2025-02-02T03:04:05Z")
-	unknown := ledger.Transaction{EventID: "new", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{}`)}
-	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, []ledger.Transaction{later, unknown}))
-	got = *status().History
+	unknown := ledger.Record{EventID: "new", Kind: ledger.RecordUnknown, Raw: ledger.JSON(`{}`)}
+	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, []ledger.Record{later, unknown}))
+	got = *status().Transactions
 	require.Equal(t, TransactionsStatus{
 		NetworkID: "dso::1", Records: 5, Cursor: "new", NewestRecord: got.NewestRecord, UpdatedAt: got.UpdatedAt, Unknown: 1,
 	}, got)
 	require.True(t, got.NewestRecord.Equal(later.Date.Time))
 
 	h.moved(h.l.ClearTransactions(t.Context(), h.at))
-	got = *status().History
+	got = *status().Transactions
 	require.Equal(t, TransactionsStatus{NetworkID: "dso::1", Rereading: true, UpdatedAt: got.UpdatedAt}, got)
 }
 

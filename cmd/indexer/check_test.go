@@ -57,7 +57,7 @@ func TestCheck(t *testing.T) {
 	code, _, stderr = command(t, environ, "run", "--until-current", "--ledger-url="+url, "--parties", "al ice,bob", "--no-topology", "--blobs", "--scan-url="+scan.URL)
 	require.Equal(t, config.ExitDone, code, stderr)
 	require.Equal(t, true, statusOf(t, environ)["network"])
-	require.NotContains(t, statusOf(t, environ), "history")
+	require.NotContains(t, statusOf(t, environ), "transactions")
 	code, stdout, stderr = command(t, environ, "status")
 	require.Zero(t, code, stderr)
 	require.Contains(t, squeezed(stdout), "network its updates are stored too, in schema network: `indexer status --network` shows how far")

@@ -65,7 +65,7 @@ func leaderText(holder string, since time.Time, leads bool) string {
 
 // printHistory prints the state of the transaction history, or why there is none.
 func printHistory(line sayLine, r *status.Report) {
-	h := r.History
+	h := r.Transactions
 	if h == nil {
 		return
 	}

@@ -49,17 +49,17 @@ func TestStatusSaysTheAgeOfTheLastUpdate(t *testing.T) {
 func TestStatusOfTheHistory(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 7, 2, 10, 0, 0, 0, time.UTC)
-	text := func(h *status.History, tasks ...status.Task) string {
+	text := func(h *status.Transactions, tasks ...status.Task) string {
 		var out strings.Builder
-		require.NoError(t, printStatus(&out, &status.Report{History: h, Tasks: tasks}, false))
+		require.NoError(t, printStatus(&out, &status.Report{Transactions: h, Tasks: tasks}, false))
 		return squeezed(out.String())
 	}
 	require.NotContains(t, text(nil), "transactions")
-	none := text(&status.History{Leader: "the daemon", LeaderSince: at, Leads: true},
+	none := text(&status.Transactions{Leader: "the daemon", LeaderSince: at, Leads: true},
 		status.Task{Name: store.StreamTransactions, Failing: true, FailedAt: at, Failure: "there is none"})
 	require.Contains(t, none, "transactions no records yet\nleader: the daemon, since 2026-07-02T10:00:00Z")
 	require.Contains(t, none, "\nfailed 2026-07-02T10:00:00Z: there is none")
-	some := text(&status.History{Leader: "the daemon", LeaderSince: at, TransactionsStatus: store.TransactionsStatus{
+	some := text(&status.Transactions{Leader: "the daemon", LeaderSince: at, TransactionsStatus: store.TransactionsStatus{
 		Records: 2, Cursor: "#1220:2", NewestRecord: at, UpdatedAt: at, Unknown: 1, NetworkID: "DSO::1220",
 	}})
 	for _, line := range []string{

@@ -161,7 +161,7 @@ func (r *verifyReport) print(out config.Output) error {
 			l.say("active contracts", fmt.Sprintf("%d at offset %d", u.Active, u.ActiveAt))
 		}
 	}
-	if h := r.History; h != nil {
+	if h := r.Transactions; h != nil {
 		l.say("transactions", fmt.Sprintf("%d records read again", h.Records))
 	}
 	if r.Amulets != nil {

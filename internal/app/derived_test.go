@@ -200,7 +200,7 @@ func TestRecordsAfterAReset(t *testing.T) {
 	verification := VerifyConfig{Database: of, Sources: cfg.Sources}
 	result, err := RunVerify(t.Context(), verification, testLogger(t), func(d audit.Difference) { t.Error(d) })
 	require.NoError(t, err)
-	require.Equal(t, int64(len(want["transactions"])), result.History.Records)
+	require.Equal(t, int64(len(want["transactions"])), result.Transactions.Records)
 }
 
 // Records of updates that were pruned can't be derived again. They stay as they are whatever the others are derived
@@ -220,7 +220,7 @@ func TestRecordsOfPrunedUpdatesStay(t *testing.T) {
 		t.Helper()
 		result, err := RunVerify(t.Context(), VerifyConfig{Database: of, Sources: cfg.Sources}, testLogger(t), func(d audit.Difference) { t.Error(d) })
 		require.NoError(t, err)
-		require.NotNil(t, result.History, "with the totals of the records")
+		require.NotNil(t, result.Transactions, "with the totals of the records")
 	}
 	rewritten := func() []string {
 		return texts(t, database, "SELECT format('%s %s %s', from_exclusive, to_inclusive, reason) FROM network.rewrites WHERE stream = 'transactions' ORDER BY rewrite DESC LIMIT 1")

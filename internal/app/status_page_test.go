@@ -62,10 +62,10 @@ func TestTheStatusPage(t *testing.T) {
 	type data struct {
 		Ready   bool
 		Ledgers []struct {
-			Name    string
-			Streams []struct{ Watermark int64 }
-			History struct{ Records int }
-			Process []stream
+			Name         string
+			Streams      []struct{ Watermark int64 }
+			Transactions struct{ Records int }
+			Process      []stream
 		}
 	}
 	read := func(address string) (d data) {
@@ -83,7 +83,7 @@ func TestTheStatusPage(t *testing.T) {
 	d := read(page)
 	require.Equal(t, []string{"ledger", "network"}, []string{d.Ledgers[0].Name, d.Ledgers[1].Name})
 	require.Equal(t, l.End(), d.Ledgers[0].Streams[0].Watermark)
-	require.Equal(t, len(scan.EventIDs()), d.Ledgers[0].History.Records)
+	require.Equal(t, len(scan.EventIDs()), d.Ledgers[0].Transactions.Records)
 	require.Equal(t, []stream{{"updates", "stands_by", &none, &nothing}, {"transactions", "stands_by", nil, nil}}, d.Ledgers[0].Process,
 		"it asks the participant itself, and of the Scan service only the leader knows")
 	require.Equal(t, "stands_by", d.Ledgers[1].Process[0].State)

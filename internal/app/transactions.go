@@ -260,7 +260,7 @@ type transactionsSink struct {
 }
 
 func (s transactionsSink) AppendTransactions(
-	ctx context.Context, at ledger.TransactionsPosition, turn store.CommitOrder, records []ledger.Transaction,
+	ctx context.Context, at ledger.TransactionsPosition, turn store.CommitOrder, records []ledger.Record,
 ) (ledger.TransactionsPosition, error) {
 	position, err := s.TransactionsWriter.AppendTransactions(ctx, at, turn, records)
 	if err != nil {

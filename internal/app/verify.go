@@ -26,8 +26,8 @@ type VerifyConfig struct {
 
 // VerifyResult says what was compared, with which result.
 type VerifyResult struct {
-	Updates *audit.UpdatesResult      `json:"updates"`      // nil: the updates were not compared
-	History *audit.TransactionsResult `json:"transactions"` // nil: the transaction history was not compared
+	Updates      *audit.UpdatesResult      `json:"updates"`      // nil: the updates were not compared
+	Transactions *audit.TransactionsResult `json:"transactions"` // nil: the transaction history was not compared
 	// of the updates of a network; nil: they were not added up
 	Amulets *store.AmuletSums `json:"amulet_sums,omitempty"`
 	Sealed  int64             `json:"sealed_windows"` // windows whose digest was compared
@@ -45,7 +45,7 @@ func (v *VerifyResult) Compared() bool {
 	if v.Updates != nil && v.Updates.Unread {
 		return false
 	}
-	return v.Updates != nil && v.Updates.Compared || v.History != nil && v.History.Compared || v.Sealed > 0
+	return v.Updates != nil && v.Updates.Compared || v.Transactions != nil && v.Transactions.Compared || v.Sealed > 0
 }
 
 // Remaining returns the number of differences that are there now: all that were found or, after a repair, those that it
@@ -377,7 +377,7 @@ func meterSteps(ctx context.Context, logger *slog.Logger,
 func (v *verifyRun) history(ctx context.Context, of audit.Transactions) error {
 	of.Verification = &v.Verification
 	result, err := of.Run(ctx)
-	v.result.History = &result
+	v.result.Transactions = &result
 	if errors.Is(err, ledger.ErrNotOffered) {
 		v.Note("the transaction history: the service has none")
 		return nil

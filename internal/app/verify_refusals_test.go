@@ -126,7 +126,7 @@ func TestVerifyWithoutWhatItNeeds(t *testing.T) {
 			if contradictory {
 				return
 			}
-			require.NotNil(t, result.History, "it is compared with itself")
+			require.NotNil(t, result.Transactions, "it is compared with itself")
 			require.True(t, strings.Contains(strings.Join(result.Notes, "\n"), "no --scan-url is given"))
 		})
 	}

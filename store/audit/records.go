@@ -115,11 +115,11 @@ func (c *recordCheck) compare(ctx context.Context, tx pgx.Tx, at ledger.Transact
 // under a seq, one row of table transactions is missing.
 //
 // found is called for each difference, relation by relation. Everything is read in one snapshot.
-func (s *Stored) CompareRecords(ctx context.Context, after int64, records []ledger.Transaction, found Found) error {
+func (s *Stored) CompareRecords(ctx context.Context, after int64, records []ledger.Record, found Found) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareRecords(ctx, tx, after, records, found) })
 }
 
-func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, records []ledger.Transaction,
+func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, records []ledger.Record,
 	found Found) error {
 	if len(records) == 0 {
 		return nil

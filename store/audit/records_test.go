@@ -16,7 +16,7 @@ import (
 )
 
 // storedPage is a database that holds records with rows in every table of the history, exact values among them.
-func storedPage(t *testing.T) (*testHistory, []ledger.Transaction) {
+func storedPage(t *testing.T) (*testHistory, []ledger.Record) {
 	t.Helper()
 	h := newHistory(t)
 	page, err := ledger.DecodeTransactions([]byte(storetest.TransactionsPage))

@@ -246,7 +246,7 @@ func (t *redactionTargets) findRecords(ctx context.Context, q *dbsqlc.Queries, t
 	if err != nil {
 		return nil, err
 	}
-	erased, t.records = erased.With(t.report.Contracts, updates), map[string][]ledger.Transaction{}
+	erased, t.records = erased.With(t.report.Contracts, updates), map[string][]ledger.Record{}
 	named, err := q.RedactionNoted(ctx, tx, t.report.Contracts)
 	if err != nil {
 		return nil, fmt.Errorf("look for noted records that name the contracts: %w", err)

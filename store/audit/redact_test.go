@@ -94,28 +94,28 @@ func plantedPages() []ledger.Page {
 }
 
 // plantedRecords are of the update and a contract that are redacted, and of others.
-func plantedRecords() []ledger.Transaction {
+func plantedRecords() []ledger.Record {
 	text := func(text string) ledger.JSON { return ledger.JSON(`{"a": "` + text + `"}`) }
 	exact := func(text string) ledger.JSON { return ledger.JSON(`{"a": "\u0000` + text + `"}`) }
-	transfer := func(id, note, instruction string) ledger.Transaction {
+	transfer := func(id, note, instruction string) ledger.Record {
 		r := storetest.Payment(id, "01:00:00", "alice", nil, storetest.Receiver("bob", "001.50", nil))
 		r.Extra, r.Transfer.Extra, r.Transfer.Sender.Extra, r.Transfer.Receivers[0].Extra = text(note), exact(note), exact(note), text(note)
 		r.Transfer.Description, r.Transfer.DescriptionExact, r.Transfer.InstructionCID = &note, exact(note), &instruction
 		r.Transfer.BalanceChanges[0].Extra = text(note)
 		return r
 	}
-	mint := ledger.Transaction{
-		EventID: "#doomed-update:3", Kind: ledger.TransactionMint, Date: storetest.Time("2025-01-02T03:04:05Z"), Word: "amulet",
+	mint := ledger.Record{
+		EventID: "#doomed-update:3", Kind: ledger.RecordMint, Date: storetest.Time("2025-01-02T03:04:05Z"), Word: "amulet",
 		Mint: &ledger.OwnedAmount{Owner: "alice", Amount: "1", Extra: text(marker)},
 	}
 	tap := storetest.Tap("#doomed-update:4")
 	tap.Tap.Extra = text(marker)
-	return []ledger.Transaction{
+	return []ledger.Record{
 		transfer("#doomed-update:0", marker, "another"), transfer("#update:0", marker, "doomed"), transfer("#update:1", keeper, "kept"), mint, tap,
-		{EventID: "#update:2", Kind: ledger.TransactionAbort, Date: mint.Date, Abort: &ledger.AbortedInstruction{InstructionCID: "doomed", Extra: text(marker)}},
-		{EventID: "#doomed-update:5", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{"a": "` + marker + `"}`)},
-		{EventID: "#update:3", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{"of": "doomed-too", "a": "\u0000` + marker + `"}`)},
-		{EventID: "#update:4", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{"of": "kept", "a": "` + keeper + `"}`)},
+		{EventID: "#update:2", Kind: ledger.RecordAbort, Date: mint.Date, Abort: &ledger.AbortedInstruction{InstructionCID: "doomed", Extra: text(marker)}},
+		{EventID: "#doomed-update:5", Kind: ledger.RecordUnknown, Raw: ledger.JSON(`{"a": "` + marker + `"}`)},
+		{EventID: "#update:3", Kind: ledger.RecordUnknown, Raw: ledger.JSON(`{"of": "doomed-too", "a": "\u0000` + marker + `"}`)},
+		{EventID: "#update:4", Kind: ledger.RecordUnknown, Raw: ledger.JSON(`{"of": "kept", "a": "` + keeper + `"}`)},
 	}
 }
 
@@ -166,7 +166,7 @@ func (d *testDB) redact(what ...Redaction) (reports []RedactionReport) {
 type redactedWorld struct {
 	*testDB
 	pages   []ledger.Page
-	records []ledger.Transaction
+	records []ledger.Record
 }
 
 func (w *redactedWorld) lookups() []ledger.Lookup {

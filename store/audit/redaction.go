@@ -98,7 +98,7 @@ type redactionTargets struct {
 	report  RedactionReport
 	events  places // of the contracts, and their look-ups
 	seqs    []int64
-	records map[string][]ledger.Transaction // that follow from updates, by the update's id, without what is erased
+	records map[string][]ledger.Record // that follow from updates, by the update's id, without what is erased
 	args    pgx.NamedArgs
 	changed map[string][]int64 // places at which something is erased, by stream
 	touched []string           // tables and partitions from which something was erased

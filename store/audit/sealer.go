@@ -41,7 +41,7 @@ func (s *Sealer) SealUpdates(ctx context.Context, page ledger.Page) (Comparison,
 
 // SealRecords is like SealUpdates, for records of the transaction history: those that its service shows after a seq, in
 // its order. The error is store.ErrPositionMoved where not as many are stored any more.
-func (s *Sealer) SealRecords(ctx context.Context, after int64, records []ledger.Transaction) (Comparison, error) {
+func (s *Sealer) SealRecords(ctx context.Context, after int64, records []ledger.Record) (Comparison, error) {
 	return s.seal(ctx, tables.StreamTransactions, after, after+int64(len(records)),
 		func(ctx context.Context, tx pgx.Tx, found Found) error {
 			return s.stored.compareRecords(ctx, tx, after, records, found)

@@ -207,7 +207,7 @@ func (r *recordSeals) seal(ctx context.Context, w Window) (Sealing, bool, error)
 
 // read reads the records of a window from the service. None: the service does not show all of them after the records
 // that are stored before the window.
-func (r *recordSeals) read(ctx context.Context, w Window) (records []ledger.Transaction, err error) {
+func (r *recordSeals) read(ctx context.Context, w Window) (records []ledger.Record, err error) {
 	known, err := r.database.TransactionsMarks(ctx, w.From)
 	if err != nil {
 		return nil, err

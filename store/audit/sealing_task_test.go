@@ -243,7 +243,7 @@ type hiding struct {
 	nothing bool
 }
 
-func (b *hiding) TransactionsAfter(ctx context.Context, after string) ([]ledger.Transaction, error) {
+func (b *hiding) TransactionsAfter(ctx context.Context, after string) ([]ledger.Record, error) {
 	if b.nothing {
 		return nil, nil
 	}

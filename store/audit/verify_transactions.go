@@ -205,9 +205,9 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 // next returns the records after the last one that was read; none at the end. There is no reading on after a page of
 // records that share an event id: such a page is not the end where the service's newest record is another one.
 func (h *Transactions) next(ctx context.Context, pages *ingest.TransactionPages,
-	last ledger.TransactionsMark) ([]ledger.Transaction, error) {
+	last ledger.TransactionsMark) ([]ledger.Record, error) {
 	for again := false; ; again = true { // more may come meanwhile
-		records, err := withRetry(ctx, h.Logger, func() ([]ledger.Transaction, error) {
+		records, err := withRetry(ctx, h.Logger, func() ([]ledger.Record, error) {
 			records, err := pages.Next(ctx)
 			if misfit, ok := errors.AsType[*ingest.TransactionsMisfit](err); ok && !misfit.Short {
 				err = errTransactionsChanged
@@ -217,7 +217,7 @@ func (h *Transactions) next(ctx context.Context, pages *ingest.TransactionPages,
 		if err != nil || len(records) > 0 {
 			return records, err
 		}
-		newest, err := withRetry(ctx, h.Logger, func() ([]ledger.Transaction, error) {
+		newest, err := withRetry(ctx, h.Logger, func() ([]ledger.Record, error) {
 			return h.Source.NewestTransactions(ctx, 1)
 		})
 		switch {
@@ -234,7 +234,7 @@ func (h *Transactions) next(ctx context.Context, pages *ingest.TransactionPages,
 }
 
 // comparePage compares records with what is stored after a seq. other reports that the service has another order.
-func (h *Transactions) comparePage(ctx context.Context, after int64, records []ledger.Transaction,
+func (h *Transactions) comparePage(ctx context.Context, after int64, records []ledger.Record,
 	found Found) (other bool, err error) {
 	others := 0
 	err = h.Database.CompareRecords(ctx, after, records, func(d Difference) {

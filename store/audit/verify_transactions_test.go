@@ -70,7 +70,7 @@ func (h *servedTransactions) follow(from, to int) {
 	}
 }
 
-func (h *servedTransactions) append(records []ledger.Transaction) {
+func (h *servedTransactions) append(records []ledger.Record) {
 	h.t.Helper()
 	at, err := h.leader.AppendTransactions(h.t.Context(), h.at, nil, records)
 	require.NoError(h.t, err)
@@ -78,15 +78,15 @@ func (h *servedTransactions) append(records []ledger.Transaction) {
 }
 
 // pages are all records that are served, by thirty.
-func (h *servedTransactions) pages() [][]ledger.Transaction {
+func (h *servedTransactions) pages() [][]ledger.Record {
 	h.t.Helper()
 	return slices.Collect(slices.Chunk(h.all(), 30))
 }
 
-func (h *servedTransactions) all() []ledger.Transaction {
+func (h *servedTransactions) all() []ledger.Record {
 	h.t.Helper()
 	pages := ingest.NewTransactionPages(h.client, nil, true)
-	var all []ledger.Transaction
+	var all []ledger.Record
 	for {
 		page, err := pages.Next(h.t.Context())
 		require.NoError(h.t, err)
@@ -185,7 +185,7 @@ func TestWhoseHistoryIsNotReadAgain(t *testing.T) {
 	t.Parallel()
 	h := newServedTransactions(t, 100, sandbox.ScanOptions{})
 	h.append(h.all())
-	h.append([]ledger.Transaction{{EventID: "lost", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{}`)}})
+	h.append([]ledger.Record{{EventID: "lost", Kind: ledger.RecordUnknown, Raw: ledger.JSON(`{}`)}})
 	list, _, err := h.verify(false)
 	require.NoError(t, err)
 	require.Len(t, list, 1)
@@ -201,7 +201,7 @@ func TestWhoseHistoryIsNotReadAgain(t *testing.T) {
 
 // listed is a service with a list of records, so many to a page.
 type listed struct {
-	records []ledger.Transaction
+	records []ledger.Record
 	page    int
 	asked   func(*listed) // before it is said who it is
 	service ledger.TransactionsService
@@ -214,15 +214,15 @@ func (l *listed) Describe(ctx context.Context) (ledger.TransactionsService, erro
 	return l.service, ctx.Err()
 }
 
-func (l *listed) TransactionsAfter(_ context.Context, id string) ([]ledger.Transaction, error) {
+func (l *listed) TransactionsAfter(_ context.Context, id string) ([]ledger.Record, error) {
 	from := 0
 	if id != "" {
-		from = 1 + slices.IndexFunc(l.records, func(t ledger.Transaction) bool { return t.EventID == id })
+		from = 1 + slices.IndexFunc(l.records, func(t ledger.Record) bool { return t.EventID == id })
 	}
 	return l.records[from:min(len(l.records), from+l.page)], nil
 }
 
-func (l *listed) NewestTransactions(context.Context, int) ([]ledger.Transaction, error) {
+func (l *listed) NewestTransactions(context.Context, int) ([]ledger.Record, error) {
 	return l.records[max(0, len(l.records)-1):], nil
 }
 

@@ -147,7 +147,7 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, client *sc
 	within, cancel := c.step(ctx)
 	defer cancel()
 	service, serviceErr := client.Describe(within)
-	var records []ledger.Transaction
+	var records []ledger.Record
 	err := serviceErr
 	if c.cfg.ScanHistory.Transactions() {
 		records, err = client.NewestTransactions(within, newestRecords)
@@ -253,7 +253,7 @@ func (c *checker) reportNoHistory(s section) {
 	s.warn("transactions", what+"; the updates are read without it", do)
 }
 
-func reportHistory(s section, records []ledger.Transaction) {
+func reportHistory(s section, records []ledger.Record) {
 	if len(records) == 0 {
 		s.note("transactions", "the transaction history is empty")
 		return

@@ -343,7 +343,7 @@ func (c *checker) reportLastUpdate(ctx context.Context, s section, db *store.Sto
 
 // reportStoredHistory reports the stored transaction history, and compares its network with that of the Scan service.
 func (c *checker) reportStoredHistory(s section) {
-	stored := c.stored.status.History
+	stored := c.stored.status.Transactions
 	if stored == nil {
 		if c.cfg.ScanURL != "" {
 			s.ok("history", "none yet: nothing of a transaction history is stored")

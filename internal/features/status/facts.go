@@ -145,7 +145,7 @@ func (r *Report) verified(network bool) (lines []string) {
 	default:
 		say("up to offset %s, %s behind the watermark", Position(v.Offset, network), terminal.Count(int64(*v.Behind)))
 	}
-	if h := r.History; h != nil && v.Seq > 0 {
+	if h := r.Transactions; h != nil && v.Seq > 0 {
 		say("up to record %s of the transaction history, %s behind", terminal.Count(v.Seq), terminal.Count(h.Records-v.Seq))
 	}
 	of := terminal.Count(v.Windows)

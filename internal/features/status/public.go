@@ -46,10 +46,10 @@ func (r *Report) Public() *Report {
 			s.Hosting[j].Party, s.Hosting[j].Synchronizer = "…", ""
 		}
 	}
-	if r.History != nil {
-		history := *r.History
+	if r.Transactions != nil {
+		history := *r.Transactions
 		history.Cursor, history.NetworkID = "", ""
-		public.History = &history
+		public.Transactions = &history
 	}
 	if r.Ledger != nil {
 		end := *r.Ledger

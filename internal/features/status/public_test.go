@@ -55,7 +55,7 @@ func TestAPublicReportNamesNoParty(t *testing.T) {
 	require.Equal(t, string(before), string(after), "the report itself stays")
 	require.NotContains(t, strings.Join(public.Streams[0].HostingChanged(), ""), named)
 	for _, ours := range []*string{
-		&public.Database, &public.PostgreSQL, &public.Leader, &public.History.Leader, &public.Streams[0].Stream,
+		&public.Database, &public.PostgreSQL, &public.Leader, &public.Transactions.Leader, &public.Streams[0].Stream,
 		(*string)(&public.Streams[0].Hosting[0].Kind), &public.Tasks[0].Name,
 		&public.UnderWay[0].Stream, &public.UnderWay[0].Unit,
 	} {

@@ -21,13 +21,13 @@ type Report struct {
 	Streams       []Stream  `json:"streams"`
 	Snapshot      *Snapshot `json:"unfinished_snapshot,omitempty"`
 	// the streams and the background tasks that have run, by name: whether they work, and why not
-	Tasks    []Task         `json:"tasks"`
-	UnderWay []Work         `json:"under_way,omitempty"`
-	Unknown  int64          `json:"unknown_elements"`
-	Lookups  store.Lookups  `json:"lookups"`
-	Packages store.Packages `json:"packages"`
-	Verified *Verified      `json:"verified,omitempty"` // absent: no window was verified yet
-	History  *History       `json:"history,omitempty"`  // the transaction history; absent: nobody has begun to read it
+	Tasks        []Task         `json:"tasks"`
+	UnderWay     []Work         `json:"under_way,omitempty"`
+	Unknown      int64          `json:"unknown_elements"`
+	Lookups      store.Lookups  `json:"lookups"`
+	Packages     store.Packages `json:"packages"`
+	Verified     *Verified      `json:"verified,omitempty"`     // absent: no window was verified yet
+	Transactions *Transactions  `json:"transactions,omitempty"` // the transaction history; absent: nobody has begun to read it
 	// beside this pair of schemas the updates of a network are stored in another one
 	Network bool         `json:"network,omitempty"`
 	Ledger  *End         `json:"ledger,omitempty"`
@@ -70,8 +70,8 @@ type Task struct {
 	Failure     string    `json:"failure,omitempty"`  // of then
 }
 
-// History is the state of the transaction history.
-type History struct {
+// Transactions is the state of the transaction history.
+type Transactions struct {
 	store.TransactionsStatus
 	Leader      string    `json:"leader,omitempty"`
 	LeaderSince time.Time `json:"leader_since,omitzero"`
@@ -108,7 +108,7 @@ func New(db *store.Store, from store.Status) *Report {
 	if !from.Leader.Since.IsZero() {
 		r.Leader, r.LeaderSince, r.Leads = from.Leader.Holder, from.Leader.Since, from.Leader.Leads
 	}
-	r.History = newHistory(from)
+	r.Transactions = newTransactions(from)
 	if from.Snapshot != nil {
 		r.Snapshot = &Snapshot{At: from.Snapshot.At, Entries: from.Snapshot.Entries}
 	}
@@ -151,18 +151,18 @@ func newVerified(from store.Status) *Verified {
 	return v
 }
 
-// newHistory returns nil if reading the transaction history was never begun.
-func newHistory(from store.Status) *History {
+// newTransactions returns nil if reading the transaction history was never begun.
+func newTransactions(from store.Status) *Transactions {
 	leader := from.TransactionsLeader
-	if from.History == nil && leader.Since.IsZero() {
+	if from.Transactions == nil && leader.Since.IsZero() {
 		return nil
 	}
-	h := &History{}
+	h := &Transactions{}
 	if !leader.Since.IsZero() {
 		h.Leader, h.LeaderSince, h.Leads = leader.Holder, leader.Since.UTC(), leader.Leads
 	}
-	if from.History != nil {
-		h.TransactionsStatus = *from.History
+	if from.Transactions != nil {
+		h.TransactionsStatus = *from.Transactions
 	}
 	return h
 }

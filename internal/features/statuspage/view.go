@@ -253,7 +253,7 @@ func (v *streamView) fromReport(kind string, l LedgerData, now time.Time) {
 	}
 	r := l.Report
 	if kind == store.StreamTransactions {
-		if h := r.History; h != nil {
+		if h := r.Transactions; h != nil {
 			add("records", terminal.Count(h.Records), newest("", h.NewestRecord), "")
 			lead(h.Leader, h.LeaderSince, h.Leads)
 		}
@@ -269,7 +269,7 @@ func (v *streamView) fromReport(kind string, l LedgerData, now time.Time) {
 		}
 		add("readers see up to offset", value, newest("update ", r.Streams[0].RecordTime), kind)
 	}
-	if h := r.History; h != nil && h.Leader == "" { // they follow from the updates
+	if h := r.Transactions; h != nil && h.Leader == "" { // they follow from the updates
 		add("records", terminal.Count(h.Records), newest("", h.NewestRecord), "")
 	}
 }

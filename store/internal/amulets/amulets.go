@@ -79,7 +79,7 @@ func Window(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, after, upTo 
 }
 
 // Records returns the records that follow from updates, in order.
-func Records(updates []ledger.TransferUpdate) (list []ledger.Transaction) {
+func Records(updates []ledger.TransferUpdate) (list []ledger.Record) {
 	for i := range updates {
 		list = append(list, updates[i].Records()...)
 	}

@@ -203,7 +203,7 @@ func (s *Set) Lookup(lookup ledger.Lookup) ledger.Lookup {
 
 // Record returns a record of the transaction history without what was redacted. Who paid whom, how much and when stays:
 // balances are sums of it.
-func (s *Set) Record(t *ledger.Transaction) *ledger.Transaction {
+func (s *Set) Record(t *ledger.Record) *ledger.Record {
 	if s == nil || !s.updates[updateOf(t.EventID)] && !s.instructed(t) && !s.named(t.Raw) {
 		return t
 	}
@@ -212,7 +212,7 @@ func (s *Set) Record(t *ledger.Transaction) *ledger.Transaction {
 
 // Records returns the records of an update without what was redacted, and without what exercises of redacted contracts
 // say in them.
-func (s *Set) Records(u *ledger.TransferUpdate) []ledger.Transaction {
+func (s *Set) Records(u *ledger.TransferUpdate) []ledger.Record {
 	list, said := u.Records(), s.Said(u)
 	for i := range list {
 		list[i] = *s.Record(&list[i])
@@ -234,7 +234,7 @@ func (s *Set) Said(u *ledger.TransferUpdate) (eventIDs []string) {
 }
 
 // bare returns a record without its content.
-func bare(t *ledger.Transaction) *ledger.Transaction {
+func bare(t *ledger.Record) *ledger.Record {
 	r := *t
 	r.Raw, r.Extra = nil, nil
 	if t.Transfer != nil {
@@ -260,7 +260,7 @@ func bare(t *ledger.Transaction) *ledger.Transaction {
 }
 
 // instructed reports whether a record is of a transfer instruction that was redacted.
-func (s *Set) instructed(t *ledger.Transaction) bool {
+func (s *Set) instructed(t *ledger.Record) bool {
 	return t.Abort != nil && s.contracts[t.Abort.InstructionCID] ||
 		t.Transfer != nil && t.Transfer.InstructionCID != nil && s.contracts[*t.Transfer.InstructionCID]
 }

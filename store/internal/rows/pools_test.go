@@ -22,11 +22,11 @@ func TestRoomOfRowsIsEmpty(t *testing.T) {
 		require.Zero(t, archived[i])
 	}
 	records := NewRecords()
-	numbered := ledger.Transaction{EventID: "#a:0", Kind: ledger.TransactionTransfer, Transfer: &ledger.Transfer{
+	numbered := ledger.Record{EventID: "#a:0", Kind: ledger.RecordTransfer, Transfer: &ledger.Transfer{
 		Sender: ledger.Sender{Party: "alice"}, Receivers: []ledger.Receiver{{Party: "bob", Amount: "1.50"}},
 		BalanceChanges: []ledger.BalanceChange{{Party: "alice", InitialAmount: "1", HoldingFeesRate: "0"}},
 	}}
-	records.AddAll(names.NewReferences(), nil, 0, []ledger.Transaction{numbered})
+	records.AddAll(names.NewReferences(), nil, 0, []ledger.Record{numbered})
 	records.ofParties.of(records.transfers, records.receivers)
 	written := records
 	records.Release()

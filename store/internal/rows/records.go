@@ -66,17 +66,17 @@ func (r *Records) PartyTransfers() []PartyTransfer {
 	return r.ofParties.of(r.transfers, r.receivers)
 }
 
-func (r *Records) grow(records []ledger.Transaction) {
+func (r *Records) grow(records []ledger.Record) {
 	var transfers, receivers, changes, mints, taps int
 	for i := range records {
 		switch t := &records[i]; t.Kind {
-		case ledger.TransactionTransfer:
+		case ledger.RecordTransfer:
 			transfers++
 			receivers += len(t.Transfer.Receivers)
 			changes += len(t.Transfer.BalanceChanges)
-		case ledger.TransactionMint:
+		case ledger.RecordMint:
 			mints++
-		case ledger.TransactionTap:
+		case ledger.RecordTap:
 			taps++
 		}
 	}
@@ -125,14 +125,14 @@ func (x recordExact) value(field string, value ledger.JSON) []byte {
 
 // AddAll converts records into their rows, with the seqs after a given one, and without redacted content. The
 // fingerprint is computed from the record as it was served, so that the record is recognized when it is served again.
-func (r *Records) AddAll(refs *names.References, erased *redacted.Set, after int64, records []ledger.Transaction) {
+func (r *Records) AddAll(refs *names.References, erased *redacted.Set, after int64, records []ledger.Record) {
 	r.grow(records)
 	for i := range records {
 		r.add(refs, after+1+int64(i), erased.Record(&records[i]), records[i].Fingerprint())
 	}
 }
 
-func (r *Records) add(refs *names.References, seq int64, t *ledger.Transaction, fingerprint int64) {
+func (r *Records) add(refs *names.References, seq int64, t *ledger.Record, fingerprint int64) {
 	x := recordExact{keeper: &r.exact}
 	r.exact.Time("date", t.Date)
 	row := Transaction{
@@ -147,13 +147,13 @@ func (r *Records) add(refs *names.References, seq int64, t *ledger.Transaction, 
 		row.UnitWord = &t.Word
 	}
 	switch t.Kind {
-	case ledger.TransactionTransfer:
+	case ledger.RecordTransfer:
 		r.addTransfer(x, seq, t)
-	case ledger.TransactionMint:
+	case ledger.RecordMint:
 		r.mints = append(r.mints, ownedRow(x.in("mint"), seq, t, t.Mint))
-	case ledger.TransactionTap:
+	case ledger.RecordTap:
 		r.taps = append(r.taps, Tap(ownedRow(x.in("tap"), seq, t, t.Tap)))
-	case ledger.TransactionAbort:
+	case ledger.RecordAbort:
 		r.aborted = append(r.aborted, AbortedTransferInstruction{
 			Seq: seq, Date: Timestamp(t.Date), InstructionCid: t.Abort.InstructionCID, AbortKind: t.Abort.Kind,
 			Extra: x.value("abort_transfer_instruction.extra", t.Abort.Extra),
@@ -165,7 +165,7 @@ func (r *Records) add(refs *names.References, seq int64, t *ledger.Transaction, 
 	r.Transactions = append(r.Transactions, row)
 }
 
-func (r *Records) addTransfer(x recordExact, seq int64, t *ledger.Transaction) {
+func (r *Records) addTransfer(x recordExact, seq int64, t *ledger.Record) {
 	transfer, sender := t.Transfer, &t.Transfer.Sender
 	if transfer.DescriptionExact != nil {
 		x.keeper.keep("transfer.description", transfer.DescriptionExact)
@@ -215,7 +215,7 @@ func lengthOf[T any](list []T) *int32 {
 	return &n
 }
 
-func ownedRow(x recordExact, seq int64, t *ledger.Transaction, owned *ledger.OwnedAmount) Mint {
+func ownedRow(x recordExact, seq int64, t *ledger.Record, owned *ledger.OwnedAmount) Mint {
 	return Mint{
 		Seq: seq, Date: Timestamp(t.Date), Round: t.Round, Owner: owned.Owner,
 		Amount: owned.Amount, Extra: x.value("extra", owned.Extra),
@@ -238,7 +238,7 @@ func (r *Records) Rounds() (newest, firstIncomplete *int64) {
 	}
 	for i := range r.Transactions {
 		switch t := &r.Transactions[i]; {
-		case t.Kind == string(ledger.TransactionUnknown):
+		case t.Kind == string(ledger.RecordUnknown):
 			incomplete(t.Round)
 		case t.Round != nil && (newest == nil || *t.Round > *newest):
 			newest = t.Round
@@ -253,7 +253,7 @@ func (r *Records) Rounds() (newest, firstIncomplete *int64) {
 }
 
 // RecordNames collects the names that records refer to.
-func RecordNames(records []ledger.Transaction) *names.References {
+func RecordNames(records []ledger.Record) *names.References {
 	wanted := names.NewReferences()
 	for i := range records {
 		if id := records[i].DomainID; id != nil {

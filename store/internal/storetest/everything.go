@@ -22,7 +22,7 @@ type SnapshotWriter interface {
 // RecordsWriter writes the transaction history.
 type RecordsWriter interface {
 	AppendTransactions(ctx context.Context, at ledger.TransactionsPosition, order leadership.CommitOrder,
-		records []ledger.Transaction) (ledger.TransactionsPosition, error)
+		records []ledger.Record) (ledger.TransactionsPosition, error)
 }
 
 // WriteEverything writes rows into every table that is sealed, with a snapshot at offset 100.

@@ -12,20 +12,20 @@ import (
 
 // Tap returns a record of a tap. The text is its event id, and after a slash its amount, where two records differ in
 // that.
-func Tap(text string) ledger.Transaction {
+func Tap(text string) ledger.Record {
 	id, amount, ok := strings.Cut(text, "/")
 	if !ok {
 		amount = "1"
 	}
-	return ledger.Transaction{
-		EventID: id, Kind: ledger.TransactionTap, Date: Time("2025-01-02T03:04:05Z"), Word: "amulet",
+	return ledger.Record{
+		EventID: id, Kind: ledger.RecordTap, Date: Time("2025-01-02T03:04:05Z"), Word: "amulet",
 		Tap: &ledger.OwnedAmount{Owner: "alice", Amount: ledger.Decimal(amount)},
 	}
 }
 
 // RecordsOf returns the taps that Tap makes of texts.
-func RecordsOf(texts []string) []ledger.Transaction {
-	list := make([]ledger.Transaction, len(texts))
+func RecordsOf(texts []string) []ledger.Record {
+	list := make([]ledger.Record, len(texts))
 	for i, text := range texts {
 		list[i] = Tap(text)
 	}
@@ -34,9 +34,9 @@ func RecordsOf(texts []string) []ledger.Transaction {
 
 // Transfer returns a record of a transfer with balance changes, of an amount and a rate for each party; none: an empty
 // list.
-func Transfer(round *int64, changes ...ledger.BalanceChange) ledger.Transaction {
-	return ledger.Transaction{
-		EventID: "#1220aa:0", Kind: ledger.TransactionTransfer, Date: Time("2025-01-02T03:04:05Z"), Round: round,
+func Transfer(round *int64, changes ...ledger.BalanceChange) ledger.Record {
+	return ledger.Record{
+		EventID: "#1220aa:0", Kind: ledger.RecordTransfer, Date: Time("2025-01-02T03:04:05Z"), Round: round,
 		Word: "amulet",
 		Transfer: &ledger.Transfer{
 			Sender: ledger.Sender{Party: "alice"}, Receivers: []ledger.Receiver{},
@@ -56,7 +56,7 @@ func Receiver(party string, amount ledger.Decimal, fee *ledger.Decimal) ledger.R
 }
 
 // Payment returns a record of a transfer at a time of 2025-01-02.
-func Payment(id, clock, sender string, fee *ledger.Decimal, receivers ...ledger.Receiver) ledger.Transaction {
+func Payment(id, clock, sender string, fee *ledger.Decimal, receivers ...ledger.Receiver) ledger.Record {
 	record := Transfer(Ptr(int64(5)), Change(sender, "1", "0"))
 	record.EventID, record.Date = id, Time("2025-01-02T"+clock+"Z")
 	record.Transfer.Sender = ledger.Sender{Party: sender, Fee: fee}
@@ -65,7 +65,7 @@ func Payment(id, clock, sender string, fee *ledger.Decimal, receivers ...ledger.
 }
 
 // Payments returns n transfers of one round, each with a balance change.
-func Payments(round int64, n int) (records []ledger.Transaction) {
+func Payments(round int64, n int) (records []ledger.Record) {
 	for i := range n {
 		id := fmt.Sprintf("#%d-%d:0", round, i)
 		record := Payment(id, "01:00:00", "alice", nil, Receiver("bob", "1.50", nil))
@@ -130,11 +130,11 @@ const TransactionsPage = `{"transactions": [
 ]}`
 
 // EveryTransaction returns records that have a row in each table of the history, and no value that a column can't hold.
-func EveryTransaction(t testing.TB) []ledger.Transaction {
+func EveryTransaction(t testing.TB) []ledger.Record {
 	t.Helper()
 	page, err := ledger.DecodeTransactions([]byte(TransactionsPage))
 	require.NoError(t, err)
-	unknown := ledger.Transaction{EventID: "#1220ff:0", Kind: ledger.TransactionUnknown,
+	unknown := ledger.Record{EventID: "#1220ff:0", Kind: ledger.RecordUnknown,
 		Raw: ledger.JSON(`{"event_id": "#1220ff:0"}`)}
-	return []ledger.Transaction{page[0], page[4], page[7], page[9], unknown}
+	return []ledger.Record{page[0], page[4], page[7], page[9], unknown}
 }

@@ -100,7 +100,7 @@ type Table struct {
 
 	// Of records. Kind is set where each record of a kind has one row. Count is the column of transfers that says how many
 	// rows a transfer has.
-	Kind  ledger.TransactionKind
+	Kind  ledger.RecordKind
 	Count string
 
 	// Of Totals and Projections. Follows is the view or function of the rows that the table should hold, with the table's

@@ -6,23 +6,23 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// TransactionKind is the kind of a record of the transaction history; its text is stored in the database.
-type TransactionKind string
+// RecordKind is the kind of a record of the transaction history; its text is stored in the database.
+type RecordKind string
 
 // The kinds of record.
 const (
-	TransactionTransfer TransactionKind = "transfer"
-	TransactionMint     TransactionKind = "mint"
-	TransactionTap      TransactionKind = "tap"
-	TransactionAbort    TransactionKind = "abort_transfer_instruction"
-	TransactionUnknown  TransactionKind = "unknown" // kept raw: another type, without a date, or not with exactly one part
+	RecordTransfer RecordKind = "transfer"
+	RecordMint     RecordKind = "mint"
+	RecordTap      RecordKind = "tap"
+	RecordAbort    RecordKind = "abort_transfer_instruction"
+	RecordUnknown  RecordKind = "unknown" // kept raw: another type, without a date, or not with exactly one part
 )
 
-// Transaction is a record of the transaction history (interface.md, "Transaction history record"). What the server left
+// Record is one record of the transaction history (interface.md, "Transaction history record"). What the server left
 // out or sent as null is nil.
-type Transaction struct {
+type Record struct {
 	EventID  string // never empty; two records can share one
-	Kind     TransactionKind
+	Kind     RecordKind
 	Type     *string // transaction_type, which servers send and interface.md does not have
 	Date     Time    // valid, except on records of an unknown kind
 	DomainID *string
@@ -116,7 +116,7 @@ type AbortedInstruction struct {
 
 // EncodeRecords returns records as JSON, of which [DecodeRecords] makes the same ones. It is stored, so the members of
 // the types above keep their names.
-func EncodeRecords(records []Transaction) (JSON, error) {
+func EncodeRecords(records []Record) (JSON, error) {
 	text, err := json.Marshal(records, json.OmitZeroStructFields(true))
 	if err != nil {
 		return nil, fmt.Errorf("write %d records as JSON: %w", len(records), err)
@@ -125,9 +125,9 @@ func EncodeRecords(records []Transaction) (JSON, error) {
 }
 
 // DecodeRecords reads what [EncodeRecords] returned. It is never nil.
-func DecodeRecords(text JSON) (records []Transaction, err error) {
+func DecodeRecords(text JSON) (records []Record, err error) {
 	if err := json.Unmarshal(text, &records, json.RejectUnknownMembers(true)); err != nil {
 		return nil, fmt.Errorf("read noted records, which are not as this version writes them: %w", err)
 	}
-	return append([]Transaction{}, records...), nil
+	return append([]Record{}, records...), nil
 }

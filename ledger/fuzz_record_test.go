@@ -18,9 +18,9 @@ func FuzzDecodeTransactions(f *testing.F) {
 			return
 		}
 		require.True(t, utf8.Valid(body))
-		requireRebuiltTransactions(t, got, membersIn(t, body)["transactions"])
+		requireRebuiltRecords(t, got, membersIn(t, body)["transactions"])
 		for i := range got {
-			requireTransaction(t, &got[i])
+			requireRecord(t, &got[i])
 		}
 		again, err := DecodeTransactions(body)
 		require.NoError(t, err)
@@ -30,27 +30,27 @@ func FuzzDecodeTransactions(f *testing.F) {
 	})
 }
 
-// requireTransaction checks what holds for every record that decodes.
-func requireTransaction(t *testing.T, r *Transaction) {
+// requireRecord checks what holds for every record that decodes.
+func requireRecord(t *testing.T, r *Record) {
 	t.Helper()
 	require.NotEmpty(t, r.EventID)
 	requireText(t, r.EventID)
 	requireOptionalText(t, r.Type, r.DomainID, r.Offset)
 	requireExtra(t, r.Extra)
-	parts := map[TransactionKind]bool{
-		TransactionTransfer: r.Transfer != nil, TransactionMint: r.Mint != nil, TransactionTap: r.Tap != nil,
-		TransactionAbort: r.Abort != nil, TransactionUnknown: r.Raw != nil,
+	parts := map[RecordKind]bool{
+		RecordTransfer: r.Transfer != nil, RecordMint: r.Mint != nil, RecordTap: r.Tap != nil,
+		RecordAbort: r.Abort != nil, RecordUnknown: r.Raw != nil,
 	}
 	for kind, set := range parts {
 		require.Equal(t, kind == r.Kind, set, "%s in a record of the kind %s", kind, r.Kind)
 	}
-	require.True(t, r.Date.Valid || r.Kind == TransactionUnknown)
+	require.True(t, r.Date.Valid || r.Kind == RecordUnknown)
 	require.Contains(t, []string{"", wordCoin, wordAmulet}, r.Word)
 	switch r.Kind {
-	case TransactionTransfer:
+	case RecordTransfer:
 		requireTransfer(t, r.Transfer)
 		require.Equal(t, r.Word != "", r.Transfer.Sender.InputAmount != nil)
-	case TransactionMint, TransactionTap:
+	case RecordMint, RecordTap:
 		owned := r.Mint
 		if owned == nil {
 			owned = r.Tap
@@ -59,7 +59,7 @@ func requireTransaction(t *testing.T, r *Transaction) {
 		requireDecimal(t, &owned.Amount)
 		requireExtra(t, owned.Extra)
 		require.NotEmpty(t, r.Word)
-	case TransactionAbort:
+	case RecordAbort:
 		require.NotEmpty(t, r.Abort.InstructionCID)
 		requireText(t, r.Abort.InstructionCID)
 		requireOptionalText(t, r.Abort.Kind)

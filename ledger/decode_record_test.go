@@ -10,7 +10,7 @@ import (
 	"ledgerindexer/internal/tools/openapi"
 )
 
-func decodeOne(t *testing.T, record string) Transaction {
+func decodeOne(t *testing.T, record string) Record {
 	t.Helper()
 	records, err := DecodeTransactions(history(record))
 	require.NoError(t, err)
@@ -40,14 +40,14 @@ func TestAMemberThatIsNullIsAbsent(t *testing.T) {
 	t.Parallel()
 	nulls := swap(swap(abortRecord, `"domain_id":"sync::1"`, `"domain_id":null,"offset":null,"round":null,"transfer":null,"mint":null`), `"withdraw"`, `null`)
 	got := decodeOne(t, nulls)
-	require.Equal(t, TransactionAbort, got.Kind)
+	require.Equal(t, RecordAbort, got.Kind)
 	require.Nil(t, got.DomainID)
 	require.Nil(t, got.Offset)
 	require.Nil(t, got.Round)
 	require.Nil(t, got.Abort.Kind)
 	require.Nil(t, got.Extra)
 	got = decodeOne(t, swap(untyped(abortRecord), `{`, `{"transaction_type":null,`))
-	require.Equal(t, TransactionAbort, got.Kind)
+	require.Equal(t, RecordAbort, got.Kind)
 	require.Nil(t, got.Type)
 	got = decodeOne(t, swap(transferRecord, `"input_amulet_amount"`, `"input_coin_amount":null,"input_amulet_amount"`))
 	require.Equal(t, "amulet", got.Word, "the other spelling as null is absent")
@@ -88,14 +88,14 @@ func TestUnknownMembersOfARecordStandInExtraWhereTheyStood(t *testing.T) {
 func TestARecordOfAnUnknownKindIsKeptAsSent(t *testing.T) {
 	t.Parallel()
 	got := decodeOne(t, "\n "+unknownRecord+" ")
-	require.Equal(t, Transaction{
-		EventID: "#12ab:7", Kind: TransactionUnknown, Type: new("lock"),
+	require.Equal(t, Record{
+		EventID: "#12ab:7", Kind: RecordUnknown, Type: new("lock"),
 		Date:     Time{Time: time.Date(2025, 10, 14, 11, 29, 24, 0, time.UTC), Valid: true},
 		DomainID: new("sync::1"), Offset: new("0c"), Round: new(int64(43)), Raw: JSON(unknownRecord),
 	}, got)
 
 	got = decodeOne(t, untyped(unknownRecord))
-	require.Equal(t, TransactionUnknown, got.Kind, "none of the known parts, and another object")
+	require.Equal(t, RecordUnknown, got.Kind, "none of the known parts, and another object")
 	require.Nil(t, got.Type)
 	require.Equal(t, untyped(unknownRecord), string(got.Raw))
 
@@ -106,12 +106,12 @@ func TestARecordOfAnUnknownKindIsKeptAsSent(t *testing.T) {
 		swap(transferRecord, `"transfer"`, `"Transfer"`),
 	} {
 		got = decodeOne(t, record)
-		require.Equal(t, TransactionUnknown, got.Kind, "the type decides, whatever the known parts hold")
+		require.Equal(t, RecordUnknown, got.Kind, "the type decides, whatever the known parts hold")
 		require.Equal(t, record, string(got.Raw))
 		require.Nil(t, got.Transfer)
 		require.Nil(t, got.Extra, "it stands in Raw")
 	}
-	require.Equal(t, Transaction{EventID: "e", Kind: TransactionUnknown, Type: new("x"),
+	require.Equal(t, Record{EventID: "e", Kind: RecordUnknown, Type: new("x"),
 		Raw: JSON(`{"event_id":"e","transaction_type":"x","date":"soon","domain_id":7}`)},
 		decodeOne(t, `{"event_id":"e","transaction_type":"x","date":"soon","domain_id":7}`), "what can't be read stands in Raw alone")
 }
@@ -138,7 +138,7 @@ func TestARecordOfAnUnknownShapeIsKeptAsSent(t *testing.T) {
 		"two parts, a bad date":     {swap(swap(tapRecord, `2025-10-14`, `2025-02-30`), `"tap":`, anotherPart+`"tap":`), new("devnet_tap"), Time{}},
 		"no part, no type":          {swap(untyped(tapRecord), `"tap":{"amulet_owner":"alice","amulet_amount":"7.0"}`, `"tap":null,"lock":[]`), nil, date},
 	} {
-		require.Equal(t, Transaction{EventID: "#12ab:5", Kind: TransactionUnknown, Type: c.typ, Date: c.date, DomainID: new("sync::1"), Round: new(int64(0)), Raw: JSON(c.record)},
+		require.Equal(t, Record{EventID: "#12ab:5", Kind: RecordUnknown, Type: c.typ, Date: c.date, DomainID: new("sync::1"), Round: new(int64(0)), Raw: JSON(c.record)},
 			decodeOne(t, c.record), name)
 	}
 }
@@ -146,7 +146,7 @@ func TestARecordOfAnUnknownShapeIsKeptAsSent(t *testing.T) {
 func TestAnUnknownObjectBesideAKnownPartIsAnUnknownMember(t *testing.T) {
 	t.Parallel()
 	got := decodeOne(t, swap(untyped(mintRecord), `"mint"`, `"lock":{"a":1},"mint"`))
-	require.Equal(t, TransactionMint, got.Kind)
+	require.Equal(t, RecordMint, got.Kind)
 	require.Equal(t, `{"lock":{"a":1}}`, string(got.Extra))
 }
 

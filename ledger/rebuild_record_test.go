@@ -36,7 +36,7 @@ func TestNotedRecordsLoseNothing(t *testing.T) {
 	for i := range want {
 		want[i].Rules = int32(i % 2)
 	}
-	for _, records := range [][]Transaction{want, {}} {
+	for _, records := range [][]Record{want, {}} {
 		noted, err := EncodeRecords(records)
 		require.NoError(t, err)
 		got, err := DecodeRecords(noted)
@@ -49,12 +49,12 @@ func TestNotedRecordsLoseNothing(t *testing.T) {
 	}
 	u := TransferUpdate{ID: "u", Exercises: []TransferExercise{{Entity: "AmuletRules", Choice: "AmuletRules_Mint"}}}
 	require.Len(t, u.Records(), 1)
-	u.Noted = []Transaction{}
+	u.Noted = []Record{}
 	require.Empty(t, u.Records(), "also of an update that has none")
-	u.Noted = []Transaction{{EventID: "#u:0", Rules: RulesVersion + 1}}
-	require.Equal(t, []Transaction{{EventID: "#u:0", Rules: RulesVersion}}, u.Records(), "by the rules in force")
+	u.Noted = []Record{{EventID: "#u:0", Rules: RulesVersion + 1}}
+	require.Equal(t, []Record{{EventID: "#u:0", Rules: RulesVersion}}, u.Records(), "by the rules in force")
 
-	noted, err := EncodeRecords([]Transaction{decodeOne(t, tapRecord)})
+	noted, err := EncodeRecords([]Record{decodeOne(t, tapRecord)})
 	require.NoError(t, err)
 	const stored = `[{"EventID":"#12ab:5","Kind":"tap","Type":"devnet_tap","Date":"2025-10-14T11:29:22Z","DomainID":"sync::1","Round":0,"Word":"amulet","Tap":{"Owner":"alice","Amount":"7.0"}}]`
 	require.Equal(t, stored, string(noted), "what is stored is read by later versions")
@@ -64,16 +64,16 @@ func TestNotedRecordsLoseNothing(t *testing.T) {
 	}
 }
 
-func requireRebuiltTransactions(t *testing.T, got []Transaction, list jsontext.Value) {
+func requireRebuiltRecords(t *testing.T, got []Record, list jsontext.Value) {
 	t.Helper()
 	sent := elementsOf(t, list)
 	require.Len(t, got, len(sent))
 	for i, original := range sent {
-		if got[i].Kind == TransactionUnknown {
+		if got[i].Kind == RecordUnknown {
 			require.Equal(t, string(original), string(got[i].Raw))
 			continue
 		}
-		require.Equal(t, memberTree(t, original, recordShape), rebuildTransaction(t, &got[i]))
+		require.Equal(t, memberTree(t, original, recordShape), rebuildRecord(t, &got[i]))
 	}
 }
 
@@ -182,7 +182,7 @@ func (m tree) with(t *testing.T, extra JSON) map[string]any {
 	return m
 }
 
-func rebuildTransaction(t *testing.T, r *Transaction) map[string]any {
+func rebuildRecord(t *testing.T, r *Record) map[string]any {
 	t.Helper()
 	m := tree{"event_id": r.EventID, "date": r.Date.Time}
 	if r.Date.Exact != "" {

@@ -12,17 +12,17 @@ import (
 // sent, its transaction_type, which must agree. Unknown members, types and combinations of parts are kept, see
 // [Transaction]; members of the answer outside of records are ignored. All errors are *DecodeError. The result shares
 // no memory with body, but it shares texts with earlier results: don't change it.
-func DecodeTransactions(body []byte) ([]Transaction, error) {
+func DecodeTransactions(body []byte) ([]Record, error) {
 	form := answer{levels: 2, list: "transactions", plain: true, hint: eventIDHint}
-	return decode(body, form, func(d *decoder) (records []Transaction) {
+	return decode(body, form, func(d *decoder) (records []Record) {
 		historyMembers.read(d, &records)
 		return records
 	})
 }
 
 var historyMembers = membersOf(
-	must("transactions", func(d *decoder, records *[]Transaction) {
-		*records = elements(d, &d.lexicon.records, func(into *Transaction, _ int) bool {
+	must("transactions", func(d *decoder, records *[]Record) {
+		*records = elements(d, &d.lexicon.records, func(into *Record, _ int) bool {
 			d.record(into)
 			return true
 		})
@@ -30,13 +30,13 @@ var historyMembers = membersOf(
 ).withoutUnknown()
 
 // record reads a record. If its kind is unknown or it has no date, it is kept as sent, whatever its parts contain.
-func (d *decoder) record(t *Transaction) {
+func (d *decoder) record(t *Record) {
 	begun := d.mark()
-	*t, d.unitWord = Transaction{}, ""
+	*t, d.unitWord = Record{}, ""
 	extra := recordMembers.read(d, t)
 	if !d.refused && t.Date.Valid {
 		kind, _, err := kindOf(t.Type, [...]bool{t.Transfer != nil, t.Mint != nil, t.Tap != nil, t.Abort != nil})
-		if err == nil && kind != TransactionUnknown {
+		if err == nil && kind != RecordUnknown {
 			t.Kind, t.Word, t.Extra = kind, d.unitWord, extra
 			return
 		}
@@ -52,9 +52,9 @@ func (d *decoder) record(t *Transaction) {
 	switch {
 	case err != nil:
 		d.refuseAt(begun.at, field, err)
-	case kind == TransactionUnknown || !o.dated:
-		*t = o.Transaction
-		t.Kind, t.Raw = TransactionUnknown, bytes.Clone(d.text[begun.at:d.at])
+	case kind == RecordUnknown || !o.dated:
+		*t = o.Record
+		t.Kind, t.Raw = RecordUnknown, bytes.Clone(d.text[begun.at:d.at])
 	default:
 		d.refuseAt(wrong.at, wrong.field, wrong.err)
 	}
@@ -62,18 +62,18 @@ func (d *decoder) record(t *Transaction) {
 
 // recordKinds are the known kinds, with their types and the members that identify them.
 var recordKinds = [...]struct {
-	kind      TransactionKind
+	kind      RecordKind
 	typ, part string
 }{
-	{TransactionTransfer, "transfer", "transfer"},
-	{TransactionMint, "mint", "mint"},
-	{TransactionTap, "devnet_tap", "tap"},
-	{TransactionAbort, "abort_transfer_instruction", "abort_transfer_instruction"},
+	{RecordTransfer, "transfer", "transfer"},
+	{RecordMint, "mint", "mint"},
+	{RecordTap, "devnet_tap", "tap"},
+	{RecordAbort, "abort_transfer_instruction", "abort_transfer_instruction"},
 }
 
 // kindOf returns a record's kind by its one part. The server's type, nil if it sent none, must agree. The kind is
 // unknown if the type is, or if there is no part or more than one: interface.md does not define these.
-func kindOf(typ *string, parts [len(recordKinds)]bool) (kind TransactionKind, field string, err error) {
+func kindOf(typ *string, parts [len(recordKinds)]bool) (kind RecordKind, field string, err error) {
 	named, held, count := -1, -1, 0
 	for i := range recordKinds {
 		if typ != nil && recordKinds[i].typ == *typ {
@@ -86,7 +86,7 @@ func kindOf(typ *string, parts [len(recordKinds)]bool) (kind TransactionKind, fi
 	}
 	switch {
 	case typ != nil && named < 0, count > 1, typ == nil && count == 0:
-		return TransactionUnknown, "", nil
+		return RecordUnknown, "", nil
 	case count == 0:
 		return "", recordKinds[named].part, fmt.Errorf("%w, and the transaction_type is %s", errMissing, *typ)
 	case typ != nil && held != named:
@@ -97,7 +97,7 @@ func kindOf(typ *string, parts [len(recordKinds)]bool) (kind TransactionKind, fi
 
 // outline is the part of a record that decides its kind, and that is stored even if the kind is unknown.
 type outline struct {
-	Transaction
+	Record
 	dated bool
 	parts [len(recordKinds)]bool
 }
@@ -120,19 +120,19 @@ func part(i int) member[outline] {
 }
 
 var recordMembers = membersOf(
-	may("transaction_type", func(d *decoder, t *Transaction) { t.Type = d.commonText() }),
-	must("event_id", func(d *decoder, t *Transaction) { t.EventID = d.rareID() }),
-	may("offset", func(d *decoder, t *Transaction) { t.Offset = d.rareText() }),
-	may("date", func(d *decoder, t *Transaction) { t.Date = d.time() }),
-	may("domain_id", func(d *decoder, t *Transaction) { t.DomainID = d.indexedText() }),
-	may("round", func(d *decoder, t *Transaction) { t.Round = d.optionalInt64() }),
-	may("transfer", func(d *decoder, t *Transaction) {
+	may("transaction_type", func(d *decoder, t *Record) { t.Type = d.commonText() }),
+	must("event_id", func(d *decoder, t *Record) { t.EventID = d.rareID() }),
+	may("offset", func(d *decoder, t *Record) { t.Offset = d.rareText() }),
+	may("date", func(d *decoder, t *Record) { t.Date = d.time() }),
+	may("domain_id", func(d *decoder, t *Record) { t.DomainID = d.indexedText() }),
+	may("round", func(d *decoder, t *Record) { t.Round = d.optionalInt64() }),
+	may("transfer", func(d *decoder, t *Record) {
 		t.Transfer = d.transfers.one()
 		t.Transfer.Extra = transferMembers.read(d, t.Transfer)
 	}),
-	may("mint", func(d *decoder, t *Transaction) { t.Mint = d.ownedAmount() }),
-	may("tap", func(d *decoder, t *Transaction) { t.Tap = d.ownedAmount() }),
-	may("abort_transfer_instruction", func(d *decoder, t *Transaction) {
+	may("mint", func(d *decoder, t *Record) { t.Mint = d.ownedAmount() }),
+	may("tap", func(d *decoder, t *Record) { t.Tap = d.ownedAmount() }),
+	may("abort_transfer_instruction", func(d *decoder, t *Record) {
 		t.Abort = d.aborted.one()
 		t.Abort.Extra = abortMembers.read(d, t.Abort)
 	}),
