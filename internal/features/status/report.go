@@ -27,7 +27,7 @@ type Report struct {
 	Lookups      store.Lookups  `json:"lookups"`
 	Packages     store.Packages `json:"packages"`
 	Verified     *Verified      `json:"verified,omitempty"`     // absent: no window was verified yet
-	Transactions *Transactions  `json:"transactions,omitempty"` // the transaction history; absent: nobody has begun to read it
+	Transactions *Transactions  `json:"transactions,omitempty"` // the history; absent: nobody has begun to read it
 	// beside this pair of schemas the updates of a network are stored in another one
 	Network bool         `json:"network,omitempty"`
 	Ledger  *End         `json:"ledger,omitempty"`
