@@ -58,14 +58,14 @@ func TestAJobSaysWhatIsMissing(t *testing.T) {
 		cfg := indexerFor(throwaway.Migrated(t, migrate), serve(t, l, faulty("/v2/package-vetting", refused)), defaultScope())
 		cfg.PackagesInterval = time.Hour
 		err := RunIndexer(t.Context(), cfg, testLogger(t))
-		requireProblem(t, err, "not all was done: updates: task packages has not done all", "403 Forbidden")
+		requireProblem(t, err, "not all was done: updates: task vetting has not done all", "403 Forbidden")
 		require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End()), relations(t, cfg.DatabaseURL)))
 	})
 	t.Run("a task that does not get on", func(t *testing.T) {
 		t.Parallel()
 		cfg := indexerFor(throwaway.Migrated(t, migrate), serve(t, l, faulty("/v2/package-vetting", away)), defaultScope())
 		cfg.PackagesInterval, cfg.Timeout = time.Hour, 5*time.Second
-		unfinished(t, cfg, "not all was done within --timeout=5s: updates: ", "packages")
+		unfinished(t, cfg, "not all was done within --timeout=5s: updates: ", "vetting")
 	})
 	t.Run("a stream that does not get on", func(t *testing.T) {
 		t.Parallel()

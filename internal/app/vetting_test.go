@@ -145,12 +145,12 @@ func TestPackagesThatCannotBeReadDoNotHoldUpTheStream(t *testing.T) {
 			cfg := indexerFor(database, serve(t, l, options), defaultScope())
 			cfg.PackagesInterval = often
 			daemon := startIndexer(t, cfg)
-			waitUntil(t, database, "EXISTS (SELECT FROM indexer.tasks WHERE task = 'packages' AND failure IS NOT NULL)")
+			waitUntil(t, database, "EXISTS (SELECT FROM indexer.tasks WHERE task = 'vetting' AND failure IS NOT NULL)")
 			l.Grow(50)
 			waitFor(t, database, lastUpdate(l))
 			require.NoError(t, daemon.finish())
 			var failure string
-			require.NoError(t, open(t, database).QueryRow(t.Context(), "SELECT failure FROM indexer.tasks WHERE task = 'packages'").Scan(&failure))
+			require.NoError(t, open(t, database).QueryRow(t.Context(), "SELECT failure FROM indexer.tasks WHERE task = 'vetting'").Scan(&failure))
 			require.Contains(t, failure, says)
 			require.Zero(t, count(t, database, "ledger.vetted_packages"))
 			want := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End())
