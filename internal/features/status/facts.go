@@ -57,7 +57,7 @@ func (r *Report) Facts(network bool) (list []Fact) {
 	if t := r.Task(ingest.TaskVetting); t != nil && !t.SucceededAt.IsZero() {
 		add("packages", fmt.Sprintf("%s vetted on %s synchronizers, read %s", terminal.Count(r.Packages.Vetted),
 			terminal.Count(r.Packages.Synchronizers), t.SucceededAt.Format(time.RFC3339)))
-	} else {
+	} else if !network { // which has none to read
 		add("packages", "not read yet")
 	}
 	for _, t := range r.Tasks {
