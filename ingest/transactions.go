@@ -42,7 +42,7 @@ type Transactions struct {
 	Logger       *slog.Logger
 	Watch        TransactionsWatch
 
-	batch int // pages that came while others were written are written together, up to this many records; 0: the default
+	batch int // in place of recordsTogether; 0: that
 }
 
 // TransactionsWatch has callbacks for the loop. Each may be nil; they are called from one goroutine.
@@ -80,7 +80,6 @@ type transactionsRun struct {
 // Run works until ctx ends (nil; transactions under way are finished), UntilCurrent is reached (nil), or an error is
 // Lasting. It returns ledger.ErrNotOffered if the service has no transaction history.
 func (h *Transactions) Run(ctx context.Context) error {
-	h.batch = cmp.Or(h.batch, recordsTogether)
 	r := transactionsRun{
 		Transactions: h, meter: NewMeter(h.Logger, ledger.Progress{Stream: "transactions", Unit: "records"},
 			h.Watch.Progress),
@@ -162,7 +161,7 @@ func (r *transactionsRun) read(ctx context.Context) (fits bool, err error) {
 		}
 		r.writes.wait()
 	}()
-	batch := transactionsBatch{most: r.batch}
+	batch := transactionsBatch{most: cmp.Or(r.batch, recordsTogether)}
 	for more := true; ; {
 		if err := r.written(ctx); err != nil {
 			return fits, err

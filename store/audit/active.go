@@ -248,7 +248,7 @@ func (c *entryComparison) compareActive(ctx context.Context, wanted []rows.Activ
 			continue
 		}
 		c.keys = append(c.keys, activeKey(key))
-		c.compareStored(w, list[0])
+		c.compareStored(key, w, list[0])
 		for _, another := range list[1:] {
 			c.found(c.names.activeDifference(Extra, relationOfActive(another.Closed), key, another.ActivatedOffset))
 		}
@@ -280,8 +280,7 @@ func (s *Stored) activeAsOf(ctx context.Context, tx pgx.Tx, at ledger.Offset,
 	return stored, nil
 }
 
-func (c *entryComparison) compareStored(w *rows.ActiveContract, stored dbsqlc.ActiveAsOfRow) {
-	key := active.Key{ContractID: stored.ContractID, SynchronizerRef: stored.SynchronizerRef}
+func (c *entryComparison) compareStored(key active.Key, w *rows.ActiveContract, stored dbsqlc.ActiveAsOfRow) {
 	d := c.names.activeDifference(Altered, relationOfActive(stored.Closed), key, stored.ActivatedOffset)
 	columns := []string{"activated_offset", "activated_node_id", "template_ref", "reassignment_counter"}
 	texts := func(numbers ...int64) (list []*string) {

@@ -32,7 +32,7 @@ func (c *checker) checkToken(ctx context.Context) tokenState {
 	s := c.section(GroupToken)
 	cfg := c.cfg.LedgerAccess
 	cfg.Flags, cfg.URL = "ledger", c.cfg.LedgerURL
-	state := tokenState{configured: cfg.TokenFile != "" || cfg.OAuth.TokenURL != ""}
+	state := tokenState{configured: c.ledger.endpoint.tokenConfigured()}
 	credentials, err := access.New(cfg, nil)
 	if err != nil {
 		state.unusable = true
