@@ -10,7 +10,6 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// The paths of package vetting.
 const (
 	pathVettingList   = "/v2/package-vetting/list"
 	pathVettingUpdate = "/v2/package-vetting/update"

@@ -38,6 +38,7 @@ type Granted struct {
 // first limited role needs policies, for which each table is locked for a moment. The error is a *ledger.Problem if the
 // role does not exist or can't be limited, or, with OnlyKnown, if nothing stored names a party.
 func (s *Store) Grant(ctx context.Context, r Reader) (granted Granted, err error) {
+	defer pg.Wrap(&err, "let role %s read", r.Role)
 	err = s.changeAccess(ctx, func(tx pgx.Tx) error {
 		if err := s.checkReader(ctx, tx, r); err != nil {
 			return err
@@ -63,29 +64,25 @@ func (s *Store) Grant(ctx context.Context, r Reader) (granted Granted, err error
 		}
 		return s.settleAccess(ctx, tx)
 	})
-	if err != nil {
-		return Granted{}, fmt.Errorf("let role %s read: %w", r.Role, err)
-	}
-	return granted, nil
+	return granted, err
 }
 
 // Revoke takes from a role what Grant gave it, and reports whether it was given anything. With the last role that is
 // limited the policies go too.
 func (s *Store) Revoke(ctx context.Context, role string) (revoked bool, err error) {
+	defer pg.Wrap(&err, "take from role %s what it may read", role)
 	err = s.changeAccess(ctx, func(tx pgx.Tx) error {
 		if revoked, err = s.removeReader(ctx, tx, role); err != nil {
 			return err
 		}
 		return s.settleAccess(ctx, tx)
 	})
-	if err != nil {
-		return false, fmt.Errorf("take from role %s what it may read: %w", role, err)
-	}
-	return revoked, nil
+	return revoked, err
 }
 
 // Readers lists the roles that may read, by name.
 func (s *Store) Readers(ctx context.Context) (list []Reader, err error) {
+	defer pg.Wrap(&err, "list the roles that may read")
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		rows, err := s.db.Queries.ReaderList(ctx, tx)
 		if err != nil {
@@ -107,10 +104,7 @@ func (s *Store) Readers(ctx context.Context) (list []Reader, err error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list the roles that may read: %w", err)
-	}
-	return list, nil
+	return list, err
 }
 
 // checkReader refuses a role that there is not, and, for one that is to be limited, one that can't be.

@@ -9,6 +9,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 )
 
 // AmuletSums say whether the sums of updates agree: what they archive and mint is what they create and burn.
@@ -84,13 +85,11 @@ func (s *Store) nextSums(ctx context.Context, tx pgx.Tx,
 	return sums, watermark, nil
 }
 
-func (s *Store) nameFirst(ctx context.Context, db dbsqlc.DBTX, sums *AmuletSums) error {
+func (s *Store) nameFirst(ctx context.Context, db dbsqlc.DBTX, sums *AmuletSums) (err error) {
 	if sums.First == 0 {
 		return nil
 	}
-	var err error
-	if sums.FirstID, err = s.db.Queries.AmuletUpdateID(ctx, db, int64(sums.First)); err != nil {
-		return fmt.Errorf("read the id of the update at offset %d: %w", sums.First, err)
-	}
-	return nil
+	defer pg.Wrap(&err, "read the id of the update at offset %d", sums.First)
+	sums.FirstID, err = s.db.Queries.AmuletUpdateID(ctx, db, int64(sums.First))
+	return err
 }

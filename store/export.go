@@ -13,6 +13,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
 )
@@ -122,11 +123,10 @@ func (s *Store) export(ctx context.Context, e *ExportSnapshot, fn func(*ExportSn
 }
 
 // Lasts returns an error if the snapshot is lost, and with it what keeps pruning waiting: the session may have ended.
-func (e *ExportSnapshot) Lasts(ctx context.Context) error {
-	if _, err := e.tx.Exec(ctx, "SELECT"); err != nil {
-		return fmt.Errorf("keep the snapshot of the database: %w", err)
-	}
-	return nil
+func (e *ExportSnapshot) Lasts(ctx context.Context) (err error) {
+	defer pg.Wrap(&err, "keep the snapshot of the database")
+	_, err = e.tx.Exec(ctx, "SELECT")
+	return err
 }
 
 // State returns where the database stands.
@@ -215,15 +215,13 @@ func (e *ExportSnapshot) Cut(ctx context.Context, after, upTo ledger.Offset, upd
 // Seals returns the windows that have a part of a range, and with the first range the snapshot's. Those that wait to be
 // compared again are left out.
 func (e *ExportSnapshot) Seals(ctx context.Context, from, to ledger.Offset) (seals []ExportSeal, err error) {
+	defer pg.Wrap(&err, "read what was sealed")
 	stream := tables.StreamUpdates
 	if e.records {
 		stream = tables.StreamTransactions
 	}
 	windows, err := e.store.db.Queries.ExportSeals(ctx, e.tx, dbsqlc.ExportSealsParams{Stream: stream,
 		FromExclusive: int64(from), ToInclusive: int64(to)})
-	if err != nil {
-		return nil, fmt.Errorf("read what was sealed: %w", err)
-	}
 	for _, w := range windows {
 		seals = append(seals, ExportSeal{
 			Stream: w.Stream, From: ledger.Offset(w.FromExclusive), To: ledger.Offset(w.ToInclusive),
@@ -231,7 +229,7 @@ func (e *ExportSnapshot) Seals(ctx context.Context, from, to ledger.Offset) (sea
 			Result:     w.Result, Differences: w.Differences, Digest: w.Digest,
 		})
 	}
-	return seals, nil
+	return seals, err
 }
 
 // exportTypes are the types of columns, and what is put after a column's name to get it in its form.
@@ -262,12 +260,9 @@ func (e *ExportSnapshot) Packages(ctx context.Context) (ids []string, err error)
 }
 
 // PackageContent returns the content of a stored package.
-func (e *ExportSnapshot) PackageContent(ctx context.Context, id string) ([]byte, error) {
-	content, err := e.store.db.Queries.PackageContentGet(ctx, e.tx, id)
-	if err != nil {
-		return nil, fmt.Errorf("read package %s: %w", id, err)
-	}
-	return content, nil
+func (e *ExportSnapshot) PackageContent(ctx context.Context, id string) (content []byte, err error) {
+	defer pg.Wrap(&err, "read package %s", id)
+	return e.store.db.Queries.PackageContentGet(ctx, e.tx, id)
 }
 
 // Relations returns what is exported of the analysts' relations, in the order in which it is written; typed views last.

@@ -267,11 +267,9 @@ func (w *fieldIndexWork) build(ctx context.Context, table, name, definition stri
 	return true, nil
 }
 
-func (w *fieldIndexWork) dropConcurrently(ctx context.Context, name string) error {
-	if err := w.withoutLockTimeout(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+quotedName(name)); err != nil {
-		return fmt.Errorf("drop index %s: %w", name, err)
-	}
-	return nil
+func (w *fieldIndexWork) dropConcurrently(ctx context.Context, name string) (err error) {
+	defer pg.Wrap(&err, "drop index %s", name)
+	return w.withoutLockTimeout(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+quotedName(name))
 }
 
 // withoutLockTimeout runs a statement that waits for others, but blocks none.
@@ -383,6 +381,7 @@ func fieldIndex(ctx context.Context, db pg.Queryer, name string) (index FieldInd
 
 // fieldIndexes reads the indexes from the catalog.
 func fieldIndexes(ctx context.Context, db pg.Queryer) (list []FieldIndex, err error) {
+	defer pg.Wrap(&err, "list the indexes of fields")
 	var index FieldIndex
 	var text string
 	into := []any{&index.Name, &index.Table, &text, &index.Bytes, &index.Partitions, &index.Unfinished}
@@ -408,8 +407,5 @@ func fieldIndexes(ctx context.Context, db pg.Queryer) (list []FieldIndex, err er
 		list = append(list, described)
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list the indexes of fields: %w", err)
-	}
-	return list, nil
+	return list, err
 }

@@ -9,16 +9,15 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/bounds"
+	"ledgerindexer/store/internal/pg"
 )
 
 // Held reports whether anything is stored, or claimed to be, of the updates and of the transaction history. A snapshot
 // that was begun and not finished is nothing yet.
 func (s *Store) Held(ctx context.Context) (updates, history bool, err error) {
+	defer pg.Wrap(&err, "look for what is stored")
 	held, err := s.db.Queries.AnythingHeld(ctx, s.db.Pool)
-	if err != nil {
-		return false, false, fmt.Errorf("look for what is stored: %w", err)
-	}
-	return held.Updates, held.History, nil
+	return held.Updates, held.History, err
 }
 
 // Begun reports whether updates, a snapshot of them included that is not finished, and a transaction history have begun
@@ -59,12 +58,9 @@ func (s *Store) Watermark(ctx context.Context) (at ledger.Offset, ok bool, err e
 }
 
 // UnfinishedSnapshot returns the snapshot that a backfill has begun and not finished; nil: there is none.
-func (s *Store) UnfinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
-	progress, err := bounds.Snapshot(s.db.Queries.SnapshotUnfinished(ctx, s.db.Pool))
-	if err != nil {
-		return nil, s.db.Unusable(fmt.Errorf("read the unfinished snapshot: %w", err))
-	}
-	return progress, nil
+func (s *Store) UnfinishedSnapshot(ctx context.Context) (progress *ledger.SnapshotProgress, err error) {
+	defer s.db.Wrap(&err, "read the unfinished snapshot")
+	return bounds.Snapshot(s.db.Queries.SnapshotUnfinished(ctx, s.db.Pool))
 }
 
 // Heads is how far each stream of a database has come. It is cheap to read, however much the database holds.

@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/partitions"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -64,12 +65,9 @@ func (s *Store) otherParticipant(stored, asked string) error {
 
 // ParticipantID returns the id of the participant whose ledger is stored, or the party that operates the network;
 // empty: not known.
-func (s *Store) ParticipantID(ctx context.Context) (string, error) {
-	id, err := s.db.Queries.ParticipantGet(ctx, s.db.Pool)
-	if err != nil {
-		return "", s.db.Unusable(fmt.Errorf("read whose ledger is stored: %w", err))
-	}
-	return id, nil
+func (s *Store) ParticipantID(ctx context.Context) (id string, err error) {
+	defer s.db.Wrap(&err, "read whose ledger is stored")
+	return s.db.Queries.ParticipantGet(ctx, s.db.Pool)
 }
 
 // Watermark returns where the updates stream resumes. ok is false where nothing was started: Start or a snapshot has to
@@ -81,8 +79,9 @@ func (l *UpdatesWriter) Watermark(ctx context.Context) (at ledger.Offset, ok boo
 // Start gives the updates stream its first watermark. stateKnown says that the active set is known there: at the
 // beginning of the ledger. It fails with ErrWatermarkMoved where the stream has one already.
 func (l *UpdatesWriter) Start(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset,
-	stateKnown bool) error {
-	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	stateKnown bool) (err error) {
+	defer pg.Wrap(&err, "start at offset %d", at)
+	return l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.startAt(ctx, tx, at, stateKnown); err != nil {
 			return err
 		}
@@ -95,10 +94,6 @@ func (l *UpdatesWriter) Start(ctx context.Context, participantID string, scope l
 		}
 		return l.recordIdentity(ctx, tx, participantID, scope)
 	})
-	if err != nil {
-		return fmt.Errorf("start at offset %d: %w", at, err)
-	}
-	return nil
 }
 
 func (l *UpdatesWriter) startAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, stateKnown bool) error {

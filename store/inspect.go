@@ -106,10 +106,11 @@ var SettingNames = []string{
 }
 
 // Server returns what the server is.
-func (i *Inspector) Server(ctx context.Context) (ServerFacts, error) {
+func (i *Inspector) Server(ctx context.Context) (_ ServerFacts, err error) {
+	defer i.store.db.Wrap(&err, "database %s, read what it is", i.store.Address())
 	facts := ServerFacts{Database: i.conn.Config().Database, Transport: i.transport(), Settings: map[string]Setting{}}
 	q := i.store.db.Queries
-	err := i.read(ctx, func(tx pgx.Tx) error {
+	err = i.read(ctx, func(tx pgx.Tx) error {
 		asked := time.Now()
 		row, err := q.InspectServer(ctx, tx)
 		if err != nil {
@@ -128,10 +129,7 @@ func (i *Inspector) Server(ctx context.Context) (ServerFacts, error) {
 		}
 		return err
 	})
-	if err != nil {
-		return ServerFacts{}, i.store.db.Unusable(fmt.Errorf("database %s, read what it is: %w", i.store.Address(), err))
-	}
-	return facts, nil
+	return facts, err
 }
 
 func (i *Inspector) transport() Transport {

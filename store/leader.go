@@ -2,12 +2,12 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/pg"
 )
 
 // Leader is a role that this process holds, at one epoch. Its writes fail with ErrNotLeader once another process has
@@ -72,12 +72,10 @@ func (s *Store) Leadership(ctx context.Context, role Role) (leadership Leadershi
 	return leadership, err
 }
 
-func (s *Store) leadership(ctx context.Context, tx pgx.Tx, role Role) (Leadership, error) {
+func (s *Store) leadership(ctx context.Context, tx pgx.Tx, role Role) (_ Leadership, err error) {
+	defer pg.Wrap(&err, "read leadership of role %s", role)
 	row, err := s.db.Queries.LeadershipGet(ctx, tx, string(role))
-	if err != nil {
-		return Leadership{}, fmt.Errorf("read leadership of role %s: %w", role, err)
-	}
-	return Leadership{Epoch: row.Epoch, Holder: textOf(row.Holder), Since: row.LedSince.Time, Leads: row.Leads}, nil
+	return Leadership{Epoch: row.Epoch, Holder: textOf(row.Holder), Since: row.LedSince.Time, Leads: row.Leads}, err
 }
 
 // inTurn returns what writes a page, or records: it advances the place where they belong when those before them are

@@ -65,11 +65,9 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 }
 
 // settled gives readers what a migration made. One that was cut off before it did is made up for by the next one.
-func (s *Store) settled(ctx context.Context) error {
-	if err := s.settleReaders(ctx); err != nil {
-		return s.db.Unusable(fmt.Errorf("database %s: give readers their rights: %w", s.Address(), err))
-	}
-	return nil
+func (s *Store) settled(ctx context.Context) (err error) {
+	defer s.db.Wrap(&err, "database %s: give readers their rights", s.Address())
+	return s.settleReaders(ctx)
 }
 
 // createSchema makes the schema that holds the tables, and the table of versions, where there is none: IF NOT EXISTS

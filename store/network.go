@@ -26,12 +26,9 @@ func (s *Store) CheckNetwork(ctx context.Context, networkID string) error {
 }
 
 // Network returns the network whose transaction history the database holds, or is meant for; empty: not known.
-func (s *Store) Network(ctx context.Context) (string, error) {
-	stored, err := s.db.Queries.NetworkGet(ctx, s.db.Pool)
-	if err != nil {
-		return "", s.db.Unusable(fmt.Errorf("read the stored network: %w", err))
-	}
-	return stored, nil
+func (s *Store) Network(ctx context.Context) (stored string, err error) {
+	defer s.db.Wrap(&err, "read the stored network")
+	return s.db.Queries.NetworkGet(ctx, s.db.Pool)
 }
 
 func (s *Store) otherNetwork(stored, asked string) error {

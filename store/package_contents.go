@@ -9,6 +9,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/writing"
@@ -17,21 +18,15 @@ import (
 // WantedPackages returns the ids of packages that templates and interfaces are of, that are vetted, or that stored
 // packages refer to, and whose content is not stored, at most limit of them. Those that could not be had are left out
 // until it is time to ask again.
-func (l *UpdatesWriter) WantedPackages(ctx context.Context, limit int) ([]string, error) {
-	ids, err := l.store.db.Queries.PackageWantedList(ctx, l.term.Pool, int32(limit))
-	if err != nil {
-		return nil, fmt.Errorf("read which packages are wanted: %w", err)
-	}
-	return ids, nil
+func (l *UpdatesWriter) WantedPackages(ctx context.Context, limit int) (ids []string, err error) {
+	defer pg.Wrap(&err, "read which packages are wanted")
+	return l.store.db.Queries.PackageWantedList(ctx, l.term.Pool, int32(limit))
 }
 
 // CompletablePackages returns the ids of stored packages that lacked another one which is stored now.
-func (l *UpdatesWriter) CompletablePackages(ctx context.Context) ([]string, error) {
-	ids, err := l.store.db.Queries.PackageCompletableList(ctx, l.term.Pool)
-	if err != nil {
-		return nil, fmt.Errorf("read which packages can be completed: %w", err)
-	}
-	return ids, nil
+func (l *UpdatesWriter) CompletablePackages(ctx context.Context) (ids []string, err error) {
+	defer pg.Wrap(&err, "read which packages can be completed")
+	return l.store.db.Queries.PackageCompletableList(ctx, l.term.Pool)
 }
 
 // PackageContent returns the content of a stored package. The error is ledger.ErrNotFound where it is not stored.
@@ -66,29 +61,24 @@ func (l *UpdatesWriter) SavePackage(ctx context.Context, p *ledger.Package) erro
 
 // MissPackage notes that a package can't be had and why. It is wanted again after an hour, then two, up to a day.
 // Errors are those of SavePackage.
-func (l *UpdatesWriter) MissPackage(ctx context.Context, id, failure string) error {
-	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+func (l *UpdatesWriter) MissPackage(ctx context.Context, id, failure string) (err error) {
+	defer session.WrapRefused(&err, "note that package %s can't be had", id)
+	return l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		return l.store.db.Queries.PackageTryUpsert(ctx, tx, dbsqlc.PackageTryUpsertParams{PackageID: id,
 			Failure: rows.StorableText(failure)})
 	})
-	if err != nil {
-		return fmt.Errorf("note that package %s can't be had: %w", id, session.Refused(err))
-	}
-	return nil
 }
 
 // StoredPackage names a package whose content is stored. Name and version are empty where it could not be read.
 type StoredPackage struct{ ID, Name, Version string }
 
 // Packages lists the packages whose content is stored, by their ids.
-func (s *Store) Packages(ctx context.Context) ([]StoredPackage, error) {
+func (s *Store) Packages(ctx context.Context) (_ []StoredPackage, err error) {
+	defer pg.Wrap(&err, "list the stored packages")
 	rows, err := s.db.Queries.PackageContentList(ctx, s.db.Pool)
-	if err != nil {
-		return nil, fmt.Errorf("list the stored packages: %w", err)
-	}
 	list := make([]StoredPackage, len(rows))
 	for i, r := range rows {
 		list[i] = StoredPackage{r.PackageID, r.PackageName, r.PackageVersion}
 	}
-	return list, nil
+	return list, err
 }

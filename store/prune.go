@@ -20,7 +20,6 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// How long pruning lets the leader of the updates wait, and pauses before it tries again.
 const (
 	// writersWait is how long the leader of the updates may wait at a time.
 	writersWait = 5 * time.Second
@@ -365,21 +364,18 @@ ORDER BY l.ledger_offset, l.node_id, k.ledger_offset, k.node_id
 )`
 
 // findLookups finds new places for look-ups. A look-up moves with its answer, which the participant may not give again.
-func (p *pruning) findLookups(ctx context.Context, tx pgx.Tx, after, upTo int64) error {
+func (p *pruning) findLookups(ctx context.Context, tx pgx.Tx, after, upTo int64) (err error) {
+	defer pg.Wrap(&err, "look for contracts whose look-up or creation goes")
 	var contract string
 	var offset int64
 	var node int32
 	into := []any{&contract, &offset, &node}
-	err := pg.Each(ctx, tx, p.carrying.named(lookupsAfter), []any{after, upTo, p.floor}, into, func() error {
+	return pg.Each(ctx, tx, p.carrying.named(lookupsAfter), []any{after, upTo, p.floor}, into, func() error {
 		p.lookups.ContractIds = append(p.lookups.ContractIds, contract)
 		p.lookups.LedgerOffsets = append(p.lookups.LedgerOffsets, offset)
 		p.lookups.NodeIds = append(p.lookups.NodeIds, node)
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("look for contracts whose look-up or creation goes: %w", err)
-	}
-	return nil
 }
 
 // moveLookups moves look-ups to the places that findLookups has found, and removes the others up to the floor.

@@ -222,13 +222,11 @@ func prunedAfter(table *tables.Table, floor int64) int64 {
 // countUpTo counts a table's rows after one offset up to another, and all of them.
 func countUpTo(ctx context.Context, tx pgx.Tx, table, place string, after int64,
 	upTo ledger.Offset) (rows, all int64, err error) {
+	defer pg.Wrap(&err, "count the rows of %s up to offset %d", table, upTo)
 	counting := fmt.Sprintf("SELECT count(*) FILTER (WHERE %s <= $1 AND %[1]s > $2), count(*) FROM %[2]s", place,
 		pgx.Identifier{table}.Sanitize())
 	err = tx.QueryRow(ctx, counting, int64(upTo), after).Scan(&rows, &all)
-	if err != nil {
-		return 0, 0, fmt.Errorf("count the rows of %s up to offset %d: %w", table, upTo, err)
-	}
-	return rows, all, nil
+	return rows, all, err
 }
 
 // OffsetBefore returns the last offset that is earlier than a limit.

@@ -13,8 +13,7 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// watermarkSuffix ends the name of the publication of the watermark, beside that of the facts. Both are for logical
-// replication.
+// watermarkSuffix ends the name of the publication of the watermark, beside that of the facts.
 const watermarkSuffix = "_watermark"
 
 // published returns the tables whose inserts are published. Facts are written once; dictionaries

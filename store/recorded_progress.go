@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,6 +9,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 )
 
 // RecordedProgress is the progress of long work, as a process that writes the database recorded it last.
@@ -21,9 +21,10 @@ type RecordedProgress struct {
 
 // RecordProgress records how far a stream's work has come, for `indexer status`, or, where it has ended, that nothing
 // is under way. It is a transaction of its own, beside those of the batches.
-func (l *Leader) RecordProgress(ctx context.Context, p ledger.Progress) error {
+func (l *Leader) RecordProgress(ctx context.Context, p ledger.Progress) (err error) {
+	defer pg.Wrap(&err, "record how far stream %s has come", p.Stream)
 	q := l.store.db.Queries
-	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if p.Ended {
 			return q.ProgressRemove(ctx, tx, p.Stream)
 		}
@@ -37,17 +38,11 @@ func (l *Leader) RecordProgress(ctx context.Context, p ledger.Progress) error {
 		}
 		return q.ProgressPut(ctx, tx, row)
 	})
-	if err != nil {
-		return fmt.Errorf("record how far stream %s has come: %w", p.Stream, err)
-	}
-	return nil
 }
 
-func (s *Store) progress(ctx context.Context, db dbsqlc.DBTX) ([]RecordedProgress, error) {
+func (s *Store) progress(ctx context.Context, db dbsqlc.DBTX) (_ []RecordedProgress, err error) {
+	defer pg.Wrap(&err, "read how far the streams have come")
 	rows, err := s.db.Queries.ProgressList(ctx, db)
-	if err != nil {
-		return nil, fmt.Errorf("read how far the streams have come: %w", err)
-	}
 	var list []RecordedProgress
 	for _, row := range rows {
 		p := RecordedProgress{RecordedAt: row.UpdatedAt.Time.UTC(), Age: durationOf(row.Age)}
@@ -60,7 +55,7 @@ func (s *Store) progress(ctx context.Context, db dbsqlc.DBTX) ([]RecordedProgres
 		}
 		list = append(list, p)
 	}
-	return list, nil
+	return list, err
 }
 
 // durationOf returns an interval as a duration. It has neither months nor days unless it was made of them; NULL: 0.

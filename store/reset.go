@@ -12,6 +12,7 @@ import (
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
 )
@@ -49,9 +50,10 @@ func (r *ResetReport) count(relation string, rows int64) {
 //
 // Where nothing was indexed, and where the offset is below the history floor or beyond the watermark, the error is a
 // *ledger.Problem. Other errors: ErrNotLeader, or the database's; after any error the outcome is unknown.
-func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetReport, error) {
+func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (_ ResetReport, err error) {
+	defer pg.Wrap(&err, "reset to offset %d", to)
 	report := ResetReport{To: to, Removed: []RemovedRows{}}
-	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
+	err = l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		extent, err := l.store.resettable(ctx, tx, to)
 		if err != nil {
 			return err
@@ -77,10 +79,7 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 		}
 		return writing.NoteRewrite(ctx, tx, tables.StreamUpdates, int64(to), int64(end), writing.Reset)
 	})
-	if err != nil {
-		return ResetReport{}, fmt.Errorf("reset to offset %d: %w", to, err)
-	}
-	return report, nil
+	return report, err
 }
 
 // returnToScope puts the scope in force that was in force at an offset, and drops a resync that is not whole.
@@ -242,10 +241,7 @@ func (l *UpdatesWriter) removeRows(ctx context.Context, tx pgx.Tx, table *tables
 }
 
 // wantLookups asks for the contracts whose creation is nowhere and that nobody asked for, of events after the base.
-func (l *UpdatesWriter) wantLookups(ctx context.Context, tx pgx.Tx, base, watermark int64) error {
-	err := l.store.db.Queries.LookupsWant(ctx, tx, dbsqlc.LookupsWantParams{FromExclusive: base, ToInclusive: watermark})
-	if err != nil {
-		return fmt.Errorf("ask for contracts whose creation is nowhere: %w", err)
-	}
-	return nil
+func (l *UpdatesWriter) wantLookups(ctx context.Context, tx pgx.Tx, base, watermark int64) (err error) {
+	defer pg.Wrap(&err, "ask for contracts whose creation is nowhere")
+	return l.store.db.Queries.LookupsWant(ctx, tx, dbsqlc.LookupsWantParams{FromExclusive: base, ToInclusive: watermark})
 }

@@ -12,6 +12,7 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
@@ -59,6 +60,7 @@ func (l *UpdatesWriter) DropResync(ctx context.Context) error {
 // watermark is removed, because it was read in the scope before. What CheckChange refuses is a *ledger.Problem.
 func (r *Resync) BeginSnapshot(ctx context.Context, _ string, scope ledger.Scope,
 	at ledger.Offset) (progress ledger.SnapshotProgress, err error) {
+	defer pg.Wrap(&err, "begin a resync at offset %d", at)
 	r.scope = scope
 	err = r.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		if r.extent, err = bounds.Read(ctx, r.store.db, tx); err != nil {
@@ -88,10 +90,7 @@ func (r *Resync) BeginSnapshot(ctx context.Context, _ string, scope ledger.Scope
 		}
 		return r.begin(ctx, tx, at)
 	})
-	if err != nil {
-		return ledger.SnapshotProgress{}, fmt.Errorf("begin a resync at offset %d: %w", at, err)
-	}
-	return progress, nil
+	return progress, err
 }
 
 func (r *Resync) begin(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
@@ -125,15 +124,13 @@ func (r *Resync) begin(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
 // That of the last page begins and ends contracts, and puts the scope in force. See UpdatesWriter.WriteSnapshotPage.
 func (r *Resync) WriteSnapshotPage(
 	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
-) (ledger.SnapshotProgress, error) {
+) (_ ledger.SnapshotProgress, err error) {
 	page.Entries = r.term.Redacted.Entries(page.Entries)
 	next := progress.After(&page)
-	err := r.writePage(ctx, progress, next, turn, &page)
-	if err != nil {
-		return progress, fmt.Errorf("write entries %d to %d of the resync at offset %d: %w", progress.Entries+1,
-			next.Entries, progress.At, session.Refused(err))
-	}
-	return next, nil
+	defer session.WrapRefused(&err, "write entries %d to %d of the resync at offset %d", progress.Entries+1, next.Entries,
+		progress.At)
+	err = r.writePage(ctx, progress, next, turn, &page)
+	return next, err
 }
 
 func (r *Resync) writePage(ctx context.Context, progress, next ledger.SnapshotProgress, turn CommitOrder,

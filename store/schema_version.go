@@ -22,11 +22,9 @@ import (
 var ErrSchemaOlder = errors.New("the database's schema is older than this program")
 
 // CheckSessions refuses a pooler on the way that shares sessions out between connections, by ErrPooled.
-func (s *Store) CheckSessions(ctx context.Context) error {
-	if err := s.db.RequireSessions(ctx); err != nil {
-		return s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
-	}
-	return nil
+func (s *Store) CheckSessions(ctx context.Context) (err error) {
+	defer s.db.Wrap(&err, "database %s", s.Address())
+	return s.db.RequireSessions(ctx)
 }
 
 // CheckSchema compares the database's schema with this binary's. An older one, or none, and a newer one are

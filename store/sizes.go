@@ -2,7 +2,8 @@ package store
 
 import (
 	"context"
-	"fmt"
+
+	"ledgerindexer/store/internal/pg"
 )
 
 // Sizes is what a database takes on disk, in bytes, and the server that it lies on.
@@ -14,10 +15,8 @@ type Sizes struct {
 }
 
 // Sizes reads what the database takes on disk.
-func (s *Store) Sizes(ctx context.Context) (Sizes, error) {
+func (s *Store) Sizes(ctx context.Context) (_ Sizes, err error) {
+	defer pg.Wrap(&err, "read the size of the database")
 	row, err := s.db.Queries.StatusSizes(ctx, s.db.Pool)
-	if err != nil {
-		return Sizes{}, fmt.Errorf("read the size of the database: %w", err)
-	}
-	return Sizes(row), nil
+	return Sizes(row), err
 }

@@ -11,6 +11,7 @@ import (
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/writing"
@@ -20,9 +21,10 @@ import (
 // finished. A database that holds other data, and an unfinished snapshot of another offset or scope, are
 // *ledger.Problem.
 func (l *UpdatesWriter) BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope,
-	at ledger.Offset) (ledger.SnapshotProgress, error) {
+	at ledger.Offset) (_ ledger.SnapshotProgress, err error) {
+	defer pg.Wrap(&err, "begin snapshot at offset %d", at)
 	progress := ledger.SnapshotProgress{At: at}
-	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		finished, err := l.finishedSnapshot(ctx, tx)
 		if err != nil {
 			return err
@@ -53,10 +55,7 @@ func (l *UpdatesWriter) BeginSnapshot(ctx context.Context, participantID string,
 		progress = bounds.SnapshotProgress(row)
 		return l.recordIdentity(ctx, tx, participantID, scope)
 	})
-	if err != nil {
-		return ledger.SnapshotProgress{}, fmt.Errorf("begin snapshot at offset %d: %w", at, err)
-	}
-	return progress, nil
+	return progress, err
 }
 
 func (l *UpdatesWriter) startSnapshot(ctx context.Context, tx pgx.Tx, participantID string, scope ledger.Scope,
@@ -91,8 +90,9 @@ func (l *UpdatesWriter) finishedSnapshot(ctx context.Context, db dbsqlc.DBTX) (*
 }
 
 // DropSnapshot removes an unfinished snapshot and everything that was stored of it: the database is as empty as before.
-func (l *UpdatesWriter) DropSnapshot(ctx context.Context) error {
-	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+func (l *UpdatesWriter) DropSnapshot(ctx context.Context) (err error) {
+	defer pg.Wrap(&err, "drop the unfinished snapshot")
+	return l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.refuseStarted(ctx, tx); err != nil {
 			return err
 		}
@@ -110,10 +110,6 @@ func (l *UpdatesWriter) DropSnapshot(ctx context.Context) error {
 		}
 		return l.discardSnapshot(ctx, tx)
 	})
-	if err != nil {
-		return fmt.Errorf("drop the unfinished snapshot: %w", err)
-	}
-	return nil
 }
 
 // refuseStarted keeps a snapshot from a database whose updates stream has begun.

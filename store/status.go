@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 )
 
 // Status is where a database stands: its updates stream, what is done beside it, and its transaction history.
@@ -207,25 +208,20 @@ func (s *Store) besideStream(ctx context.Context, tx pgx.Tx, status *Status) err
 // Verified reads how far what is stored was compared with its source again.
 func (s *Store) Verified(ctx context.Context) (Verified, error) { return s.verified(ctx, s.db.Pool) }
 
-func (s *Store) verified(ctx context.Context, db dbsqlc.DBTX) (Verified, error) {
+func (s *Store) verified(ctx context.Context, db dbsqlc.DBTX) (_ Verified, err error) {
+	defer pg.Wrap(&err, "read how far the database was verified")
 	row, err := s.db.Queries.VerificationSummary(ctx, db)
-	if err != nil {
-		return Verified{}, fmt.Errorf("read how far the database was verified: %w", err)
-	}
 	return Verified{
 		Offset: ledger.Offset(row.VerifiedOffset), Seq: row.VerifiedSeq, Windows: row.Windows, Different: row.Different,
 		NotShown: row.NotShown, Pruned: row.Pruned,
-	}, nil
+	}, err
 }
 
 // UpdatesBetween counts the updates with from < offset <= to.
-func (s *Store) UpdatesBetween(ctx context.Context, from, to ledger.Offset) (int64, error) {
-	n, err := s.db.Queries.StatusUpdatesBetween(ctx, s.db.Pool,
+func (s *Store) UpdatesBetween(ctx context.Context, from, to ledger.Offset) (n int64, err error) {
+	defer pg.Wrap(&err, "count updates")
+	return s.db.Queries.StatusUpdatesBetween(ctx, s.db.Pool,
 		dbsqlc.StatusUpdatesBetweenParams{FromExclusive: int64(from), ToInclusive: int64(to)})
-	if err != nil {
-		return 0, fmt.Errorf("count updates: %w", err)
-	}
-	return n, nil
 }
 
 // coverageShown is the most ranges that Status lists.

@@ -10,6 +10,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 )
 
 // LastUpdate returns the last stored update at or below an offset. at is 0 where there is none, and the id is empty
@@ -41,12 +42,10 @@ func (s *Store) RecordTime(ctx context.Context, upTo ledger.Offset) (time.Time, 
 	return s.recordTime(ctx, s.db.Pool, upTo)
 }
 
-func (s *Store) recordTime(ctx context.Context, db dbsqlc.DBTX, upTo ledger.Offset) (time.Time, error) {
+func (s *Store) recordTime(ctx context.Context, db dbsqlc.DBTX, upTo ledger.Offset) (_ time.Time, err error) {
+	defer pg.Wrap(&err, "read the record time of the last stored update up to offset %d", upTo)
 	recordTime, err := s.db.Queries.UpdateRecordTime(ctx, db, int64(upTo))
-	if err != nil {
-		return time.Time{}, fmt.Errorf("read the record time of the last stored update up to offset %d: %w", upTo, err)
-	}
-	return recordTime.Time, nil
+	return recordTime.Time, err
 }
 
 // UpdateOffset returns the offset of a stored update.
@@ -62,31 +61,28 @@ func (s *Store) UpdateOffset(ctx context.Context, updateID string) (at ledger.Of
 }
 
 // UpdateRefs returns the first stored updates of a range, projected or not, in order, at most limit.
-func (s *Store) UpdateRefs(ctx context.Context, within ledger.Range, limit int) ([]ledger.UpdateRef, error) {
+func (s *Store) UpdateRefs(ctx context.Context, within ledger.Range, limit int) (_ []ledger.UpdateRef, err error) {
+	defer pg.Wrap(&err, "read which updates are stored after offset %d up to %d", within.From, within.To)
 	rows, err := s.db.Queries.UpdateRefs(ctx, s.db.Pool, dbsqlc.UpdateRefsParams{After: int64(within.From),
 		UpTo: int64(within.To), Most: int64(limit)})
-	if err != nil {
-		return nil, fmt.Errorf("read which updates are stored after offset %d up to %d: %w", within.From, within.To, err)
-	}
 	list := make([]ledger.UpdateRef, len(rows))
 	for i, row := range rows {
 		list[i] = updateRef(row)
 	}
-	return list, nil
+	return list, err
 }
 
 // UpdateRefsByID returns the stored updates after an offset whose id is one of ids, in no order.
-func (s *Store) UpdateRefsByID(ctx context.Context, ids []string, after ledger.Offset) ([]ledger.UpdateRef, error) {
+func (s *Store) UpdateRefsByID(ctx context.Context, ids []string,
+	after ledger.Offset) (_ []ledger.UpdateRef, err error) {
+	defer pg.Wrap(&err, "look for %d updates by their ids", len(ids))
 	rows, err := s.db.Queries.UpdateRefsByID(ctx, s.db.Pool, dbsqlc.UpdateRefsByIDParams{UpdateIds: ids,
 		After: int64(after)})
-	if err != nil {
-		return nil, fmt.Errorf("look for %d updates by their ids: %w", len(ids), err)
-	}
 	list := make([]ledger.UpdateRef, len(rows))
 	for i, row := range rows {
 		list[i] = updateRef(dbsqlc.UpdateRefsRow(row))
 	}
-	return list, nil
+	return list, err
 }
 
 func updateRef(row dbsqlc.UpdateRefsRow) ledger.UpdateRef {

@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/writing"
 )
@@ -65,12 +66,9 @@ func (s *Store) TransactionsMarks(ctx context.Context, upTo int64) (marks []ledg
 }
 
 // StoredTransactions reports whether each of the event ids is that of a stored record.
-func (l *TransactionsWriter) StoredTransactions(ctx context.Context, eventIDs []string) (bool, error) {
-	stored, err := l.store.db.Queries.TransactionsStored(ctx, l.term.Pool, eventIDs)
-	if err != nil {
-		return false, fmt.Errorf("look for %d event ids: %w", len(eventIDs), err)
-	}
-	return stored, nil
+func (l *TransactionsWriter) StoredTransactions(ctx context.Context, eventIDs []string) (stored bool, err error) {
+	defer pg.Wrap(&err, "look for %d event ids", len(eventIDs))
+	return l.store.db.Queries.TransactionsStored(ctx, l.term.Pool, eventIDs)
 }
 
 // ClearTransactions removes all records and what follows from them, in one transaction, because they do not fit what
@@ -79,6 +77,7 @@ func (l *TransactionsWriter) StoredTransactions(ctx context.Context, eventIDs []
 // Errors: as AppendTransactions.
 func (l *TransactionsWriter) ClearTransactions(ctx context.Context,
 	at ledger.TransactionsPosition) (next ledger.TransactionsPosition, err error) {
+	defer session.WrapRefused(&err, "clear the transaction history, to read it again")
 	err = l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.holdPosition(ctx, tx, at); err != nil {
 			return err
@@ -86,29 +85,24 @@ func (l *TransactionsWriter) ClearTransactions(ctx context.Context,
 		next, err = writing.ClearRecords(ctx, tx, at, writing.ReadAgain)
 		return err
 	})
-	if err != nil {
-		return at, fmt.Errorf("clear the transaction history, to read it again: %w", session.Refused(err))
-	}
-	return next, nil
+	return next, err
 }
 
 // CompleteTransactions notes that the end of the history was reached since it was cleared.
 //
 // Errors: as AppendTransactions.
 func (l *TransactionsWriter) CompleteTransactions(ctx context.Context,
-	at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
+	at ledger.TransactionsPosition) (_ ledger.TransactionsPosition, err error) {
+	defer session.WrapRefused(&err, "note that the transaction history was read again to its end")
 	next := at
 	next.Revision, next.Rereading = at.Revision+1, false
-	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.holdPosition(ctx, tx, at); err != nil {
 			return err
 		}
 		return l.store.db.Queries.TransactionsPositionPut(ctx, tx, dbsqlc.TransactionsPositionPutParams(next))
 	})
-	if err != nil {
-		return at, fmt.Errorf("note that the transaction history was read again to its end: %w", session.Refused(err))
-	}
-	return next, nil
+	return next, err
 }
 
 // holdPosition keeps the position until the transaction ends. A writer whose twin is in doubt waits here, and is

@@ -34,16 +34,14 @@ type ServedSubject struct {
 
 // ServedSubjects lists the templates that events name, the interfaces that have views, and, with choices, their choices
 // that were exercised, without Archive. Choices are looked for in all exercises.
-func (s *Store) ServedSubjects(ctx context.Context, choices bool) ([]ServedSubject, error) {
+func (s *Store) ServedSubjects(ctx context.Context, choices bool) (_ []ServedSubject, err error) {
+	defer pg.Wrap(&err, "list what events name")
 	rows, err := s.db.Queries.ServedSubjectList(ctx, s.db.Pool, choices)
-	if err != nil {
-		return nil, fmt.Errorf("list what events name: %w", err)
-	}
 	list := make([]ServedSubject, len(rows))
 	for i, r := range rows {
 		list[i] = ServedSubject{r.Kind == "interface", r.PackageName, r.ModuleName, r.EntityName, r.Choice, r.PackageIds}
 	}
-	return list, nil
+	return list, err
 }
 
 // ReadTogether calls fn with a function that returns the rows of a query, as structs with a field for each column. All
@@ -148,14 +146,12 @@ type TypedViewsChange struct {
 }
 
 // Taken reports whether something in the schema has a name.
-func (c *TypedViewsChange) Taken(ctx context.Context, name string) (bool, error) {
+func (c *TypedViewsChange) Taken(ctx context.Context, name string) (_ bool, err error) {
+	defer pg.Wrap(&err, "look for relation %s.%s", c.schema, name)
 	var taken bool
 	quoted := pgx.Identifier{c.schema, name}.Sanitize()
-	err := c.tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL OR to_regtype($1) IS NOT NULL", quoted).Scan(&taken)
-	if err != nil {
-		return false, fmt.Errorf("look for relation %s.%s: %w", c.schema, name, err)
-	}
-	return taken, nil
+	err = c.tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL OR to_regtype($1) IS NOT NULL", quoted).Scan(&taken)
+	return taken, err
 }
 
 // Make makes a view, or replaces it, by statements, and registers it. The schema is made where it is missing.

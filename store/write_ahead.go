@@ -63,11 +63,9 @@ func (s *Store) StoredAhead(ctx context.Context) ([]ledger.Range, error) {
 	return s.ahead(ctx, s.db.Pool)
 }
 
-func (s *Store) ahead(ctx context.Context, db dbsqlc.DBTX) ([]ledger.Range, error) {
+func (s *Store) ahead(ctx context.Context, db dbsqlc.DBTX) (_ []ledger.Range, err error) {
+	defer s.db.Wrap(&err, "read what is covered above the watermark")
 	rows, err := s.db.Queries.CoverageAhead(ctx, db, StreamUpdates)
-	if err != nil {
-		return nil, s.db.Unusable(fmt.Errorf("read what is covered above the watermark: %w", err))
-	}
 	var ranges []ledger.Range
 	for _, row := range rows {
 		from, to := ledger.Offset(row.FromExclusive), ledger.Offset(row.ToInclusive)
@@ -77,7 +75,7 @@ func (s *Store) ahead(ctx context.Context, db dbsqlc.DBTX) ([]ledger.Range, erro
 			ranges = append(ranges, ledger.Range{From: from, To: to})
 		}
 	}
-	return ranges, nil
+	return ranges, err
 }
 
 // storedTo returns the end of the last stored range: the watermark, or the end of what is stored ahead.

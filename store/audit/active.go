@@ -262,22 +262,20 @@ func keyOf(a *rows.ActiveContract) active.Key {
 
 // activeAsOf returns what is stored as active as of an offset of some contracts.
 func (s *Stored) activeAsOf(ctx context.Context, tx pgx.Tx, at ledger.Offset,
-	of []rows.ActiveContract) (map[active.Key][]dbsqlc.ActiveAsOfRow, error) {
+	of []rows.ActiveContract) (_ map[active.Key][]dbsqlc.ActiveAsOfRow, err error) {
+	defer pg.Wrap(&err, "read what is stored as active")
 	asked := dbsqlc.ActiveAsOfParams{At: int64(at)}
 	for i := range of {
 		asked.ContractIds = append(asked.ContractIds, of[i].ContractID)
 		asked.SynchronizerRefs = append(asked.SynchronizerRefs, *of[i].SynchronizerRef)
 	}
 	list, err := s.db.Queries.ActiveAsOf(ctx, tx, asked)
-	if err != nil {
-		return nil, fmt.Errorf("read what is stored as active: %w", err)
-	}
 	stored := make(map[active.Key][]dbsqlc.ActiveAsOfRow, len(list))
 	for _, row := range list {
 		key := active.Key{ContractID: row.ContractID, SynchronizerRef: row.SynchronizerRef}
 		stored[key] = append(stored[key], row)
 	}
-	return stored, nil
+	return stored, err
 }
 
 func (c *entryComparison) compareStored(key active.Key, w *rows.ActiveContract, stored dbsqlc.ActiveAsOfRow) {

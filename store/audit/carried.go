@@ -18,8 +18,7 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// refuseReplaced refuses to compare entries of a snapshot with its stored rows, or to write these, when those of
-// another snapshot, which pruning made, have taken their place.
+// refuseReplaced refuses to take the rows of entries for those of a snapshot when another one's have taken their place.
 func (s *Stored) refuseReplaced(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
 	carried, err := bounds.CarriedSnapshot(ctx, s.db, tx)
 	if err == nil && carried != nil && carried.At != at {
@@ -137,19 +136,17 @@ func (p *carriedPage) stored(rows *rows.Carried, relation string) (where string,
 
 func (s *Stored) carriedKeys(ctx context.Context, tx pgx.Tx, page *carriedPage,
 	rows *rows.Carried) (keys []EntryKey, err error) {
+	defer pg.Wrap(&err, "read which events are stored")
 	creations, reassignments := placesOf(rows, "created"), placesOf(rows, "reassignments")
 	events, err := s.db.Queries.CarriedEvents(ctx, tx, dbsqlc.CarriedEventsParams{
 		CreatedOffsets: creations.offsets, CreatedNodeIds: creations.nodeIDs,
 		ReassignedOffsets: reassignments.offsets, ReassignedNodeIds: reassignments.nodeIDs,
 		At: int64(page.progress.At), FirstOrdinal: page.progress.Entries, EndOrdinal: page.end(),
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read which events are stored: %w", err)
-	}
 	for _, e := range events {
 		keys = append(keys, EntryKey{kind: e.Kind, offset: e.LedgerOffset, number: e.Number})
 	}
-	return keys, nil
+	return keys, err
 }
 
 // carriedAtSQL is not among the generated queries, which take all rows before they return.
@@ -226,14 +223,11 @@ func (k EntryKey) extra(row string, counter *int64) Difference {
 //
 // Pages are to be repaired in their order: a creation event that is stored as an active entry's is left to that entry.
 func (r *Repairer) RepairCarried(ctx context.Context, at ledger.Offset, before int64,
-	entries []ledger.ContractEntry) error {
+	entries []ledger.ContractEntry) (err error) {
 	page := carriedPage{progress: ledger.SnapshotProgress{At: at, Entries: before},
 		entries: r.term.Redacted.Entries(entries)}
-	if err := r.repairCarried(ctx, &page); err != nil {
-		return fmt.Errorf("repair entries %d to %d of the snapshot at offset %d: %w", before+1, page.end(), at,
-			session.Refused(err))
-	}
-	return nil
+	defer session.WrapRefused(&err, "repair entries %d to %d of the snapshot at offset %d", before+1, page.end(), at)
+	return r.repairCarried(ctx, &page)
 }
 
 func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
@@ -282,14 +276,15 @@ func (w *writer) rewriteCarried(ctx context.Context, tx pgx.Tx, page *carriedPag
 
 // DropCarried removes, in one transaction, rows of entries by keys from CarriedAt, and with them all rows that belong
 // to none then. The creation event of an incomplete reassignment stays, without what it had of an active entry.
-func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []EntryKey) error {
+func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []EntryKey) (err error) {
+	defer pg.Wrap(&err, "drop %d rows of the snapshot at offset %d", len(keys), at)
 	var dropped dbsqlc.CarriedDropParams
 	for _, key := range keys {
 		dropped.Kinds = append(dropped.Kinds, key.kind)
 		dropped.Offsets = append(dropped.Offsets, key.offset)
 		dropped.Numbers = append(dropped.Numbers, key.number)
 	}
-	err := r.repair(ctx, []session.Role{session.RolePruning, session.RoleUpdates},
+	return r.repair(ctx, []session.Role{session.RolePruning, session.RoleUpdates},
 		func(ctx context.Context, tx pgx.Tx) error {
 			if err := r.stored.refuseReplaced(ctx, tx, at); err != nil {
 				return err
@@ -302,8 +297,4 @@ func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []Ent
 			}
 			return r.repaired(ctx, tx, tables.StreamSnapshot, 0, int64(at), writing.Repaired)
 		})
-	if err != nil {
-		return fmt.Errorf("drop %d rows of the snapshot at offset %d: %w", len(keys), at, err)
-	}
-	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 )
@@ -69,9 +70,10 @@ func (s *Stored) extentBefore(ctx context.Context, tx pgx.Tx, end *ledger.Offset
 // backfill begin a new term.
 //
 // A ledger that ends before indexing began, and one that ends before updates that are stored, are *ledger.Problem.
-func (r *Repairer) RepairCoverage(ctx context.Context, end *ledger.Offset) error {
+func (r *Repairer) RepairCoverage(ctx context.Context, end *ledger.Offset) (err error) {
+	defer pg.Wrap(&err, "repair the coverage")
 	roles := []session.Role{session.RolePruning, session.RoleUpdates}
-	err := r.repair(ctx, roles, func(ctx context.Context, tx pgx.Tx) error {
+	return r.repair(ctx, roles, func(ctx context.Context, tx pgx.Tx) error {
 		extent, err := r.stored.extentBefore(ctx, tx, end)
 		if err != nil || !extent.Started || end == nil || *end >= extent.Watermark {
 			return err
@@ -81,10 +83,6 @@ func (r *Repairer) RepairCoverage(ctx context.Context, end *ledger.Offset) error
 		}
 		return r.term.EndTerms(ctx, tx, roles...)
 	})
-	if err != nil {
-		return fmt.Errorf("repair the coverage: %w", err)
-	}
-	return nil
 }
 
 // lowerWatermark puts the watermark at the ledger's end, unless updates are stored beyond it: then it is the ledger

@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
+	"ledgerindexer/store/internal/pg"
 )
 
 // Divergence is where a participant and a database part: up to Common both have the same updates at the same offsets,
@@ -161,6 +162,7 @@ func (p *divergence) begin(ctx context.Context, since ledger.Offset) error {
 
 // next reads the page after an offset; more is false if it is the last.
 func (p *divergence) next(ctx context.Context, at ledger.Offset) (page ledger.Page, more bool, err error) {
+	defer pg.Wrap(&err, "read the updates after offset %d", at)
 	if p.end != nil && at >= *p.end {
 		return ledger.Page{From: at, To: at}, false, nil
 	}
@@ -174,10 +176,7 @@ func (p *divergence) next(ctx context.Context, at ledger.Offset) (page ledger.Pa
 		}
 		return p.ranges.Read(ctx, p.logger, p.source.ReadUpdates, ledger.Range{From: at, To: *p.end})
 	})
-	if err != nil {
-		return page, false, fmt.Errorf("read the updates after offset %d: %w", at, err)
-	}
-	return page, page.To > at, nil
+	return page, page.To > at, err
 }
 
 func (p *divergence) compare(ctx context.Context, page *ledger.Page) error {

@@ -18,6 +18,9 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
+// lookupsAtOnce is how many contracts are read from the database at once.
+const lookupsAtOnce = 500
+
 // lookups looks up the looked-up contracts again. It skips those that the participant does not return any more because
 // they were pruned since.
 func (u *Updates) lookups(ctx context.Context) error {
@@ -37,9 +40,6 @@ func (u *Updates) lookups(ctx context.Context) error {
 		after = ids[len(ids)-1]
 	}
 }
-
-// lookupsAtOnce is how many contracts are read from the database at once.
-const lookupsAtOnce = 500
 
 func (u *Updates) lookup(ctx context.Context, id string) error {
 	var contract ledger.Contract
@@ -68,12 +68,9 @@ func (u *Updates) lookup(ctx context.Context, id string) error {
 // AnsweredLookups returns contracts after one, in the order of their ids, whose look-up was answered with found or
 // not_found: asking again should bring the same.
 func (s *Stored) AnsweredLookups(ctx context.Context, after string, limit int) (contractIDs []string, err error) {
-	contractIDs, err = s.db.Queries.LookupsAnswered(ctx, s.db.Pool, dbsqlc.LookupsAnsweredParams{After: after,
+	defer pg.Wrap(&err, "read which contracts were looked up")
+	return s.db.Queries.LookupsAnswered(ctx, s.db.Pool, dbsqlc.LookupsAnsweredParams{After: after,
 		AtMost: int64(limit)})
-	if err != nil {
-		return nil, fmt.Errorf("read which contracts were looked up: %w", err)
-	}
-	return contractIDs, nil
 }
 
 // lookupColumns finds the columns of a looked-up contract that are not as the arguments say.
@@ -98,8 +95,9 @@ CROSS JOIN LATERAL (VALUES
 WHERE l.contract_id = $1 AND v.wanted IS DISTINCT FROM v.stored`
 
 // CompareLookup compares what is stored of a looked-up contract with what the participant returns.
-func (s *Stored) CompareLookup(ctx context.Context, contract ledger.Contract, found Found) error {
-	err := s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+func (s *Stored) CompareLookup(ctx context.Context, contract ledger.Contract, found Found) (err error) {
+	defer pg.Wrap(&err, "compare the look-up of contract %s", contract.ContractID)
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		erased, err := redacted.Read(ctx, s.db.Queries, tx)
 		if err != nil {
 			return err
@@ -125,10 +123,6 @@ func (s *Stored) CompareLookup(ctx context.Context, contract ledger.Contract, fo
 			return nil
 		})
 	})
-	if err != nil {
-		return fmt.Errorf("compare the look-up of contract %s: %w", contract.ContractID, err)
-	}
-	return nil
 }
 
 // RepairLookup stores what the participant returns for a looked-up contract in place of what is stored.

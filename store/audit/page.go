@@ -14,6 +14,7 @@ import (
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/redacted"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/session"
@@ -66,17 +67,14 @@ func (s *Stored) Deviation(ctx context.Context, page ledger.Page) (is ingest.Dev
 
 // otherScope returns the hash of another scope than page.Scope in which some of the page's range is stored; empty:
 // there is none, or the page has no scope.
-func (s *Stored) otherScope(ctx context.Context, tx pgx.Tx, page ledger.Page) (string, error) {
+func (s *Stored) otherScope(ctx context.Context, tx pgx.Tx, page ledger.Page) (other string, err error) {
+	defer pg.Wrap(&err, "read in which scope offsets after %d up to %d are stored", page.From, page.To)
 	if page.Scope == "" {
 		return "", nil
 	}
-	other, err := s.db.Queries.CoverageOfOthers(ctx, tx, dbsqlc.CoverageOfOthersParams{
+	return s.db.Queries.CoverageOfOthers(ctx, tx, dbsqlc.CoverageOfOthersParams{
 		Stream: tables.StreamUpdates, Scope: page.Scope, FromExclusive: int64(page.From), ToInclusive: int64(page.To),
 	})
-	if err != nil {
-		return "", fmt.Errorf("read in which scope offsets after %d up to %d are stored: %w", page.From, page.To, err)
-	}
-	return other, nil
 }
 
 // withoutPruned returns the part of a page that was not pruned since it was decided to read it.
@@ -136,12 +134,10 @@ func (s *Stored) compareFacts(ctx context.Context, tx pgx.Tx, facts *pageFacts, 
 //
 // All is done in one transaction, except that partitions which are missing are attached before. A range beyond the
 // watermark or below the history floor is an error: nothing is written that readers do not see, or that is not claimed.
-func (r *Repairer) RepairUpdates(ctx context.Context, scope ledger.Scope, page ledger.Page) error {
+func (r *Repairer) RepairUpdates(ctx context.Context, scope ledger.Scope, page ledger.Page) (err error) {
+	defer session.WrapRefused(&err, "repair offsets after %d up to %d", page.From, page.To)
 	page.Scope = cmp.Or(page.Scope, scope.Hash())
-	if err := r.repairUpdates(ctx, page); err != nil {
-		return fmt.Errorf("repair offsets after %d up to %d: %w", page.From, page.To, session.Refused(err))
-	}
-	return nil
+	return r.repairUpdates(ctx, page)
 }
 
 func (r *Repairer) repairUpdates(ctx context.Context, page ledger.Page) error {

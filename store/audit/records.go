@@ -252,16 +252,13 @@ func (r *Repairer) History() *store.TransactionsWriter {
 }
 
 // RestartTransactions clears the transaction history, whatever is stored of it, to be read again from the beginning.
-func (r *Repairer) RestartTransactions(ctx context.Context) error {
-	err := r.repair(ctx, onlyTransactions, func(ctx context.Context, tx pgx.Tx) error {
+func (r *Repairer) RestartTransactions(ctx context.Context) (err error) {
+	defer session.WrapRefused(&err, "clear the transaction history, to read it again")
+	return r.repair(ctx, onlyTransactions, func(ctx context.Context, tx pgx.Tx) error {
 		at, err := bounds.TransactionsPosition(ctx, r.stored.db, tx)
 		if err == nil {
 			_, err = writing.ClearRecords(ctx, tx, at, writing.Repaired)
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("clear the transaction history, to read it again: %w", session.Refused(err))
-	}
-	return nil
 }

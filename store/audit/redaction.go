@@ -63,11 +63,9 @@ type RedactedRows struct {
 
 // Redacted counts the contracts and updates that were redacted.
 func (s *Stored) Redacted(ctx context.Context) (contracts, updates int64, err error) {
+	defer s.db.Wrap(&err, "count what was redacted")
 	counts, err := s.db.Queries.RedactionCounts(ctx, s.db.Pool)
-	if err != nil {
-		return 0, 0, s.db.Unusable(fmt.Errorf("count what was redacted: %w", err))
-	}
-	return counts.Contracts, counts.Updates, nil
+	return counts.Contracts, counts.Updates, err
 }
 
 // RedactedBefore returns the redaction of a contract or an update; nil: there was none.

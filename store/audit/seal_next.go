@@ -2,12 +2,12 @@ package audit
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -80,6 +80,7 @@ type RowsDigest struct {
 // that was repaired in part since. size is how many updates or records make a window full. known is where a window
 // begins before which no hole is looked for; where none begins there, all are looked at.
 func (s *Stored) NextWindow(ctx context.Context, stream string, size, again, known int64) (next *Window, err error) {
+	defer pg.Wrap(&err, "look for what of %s is not sealed yet", stream)
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		if next, err = s.windowAgain(ctx, tx, stream, again); err != nil || next != nil {
 			return err
@@ -87,10 +88,7 @@ func (s *Stored) NextWindow(ctx context.Context, stream string, size, again, kno
 		next, err = s.unsealedWindow(ctx, tx, stream, size, known)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("look for what of %s is not sealed yet: %w", stream, err)
-	}
-	return next, nil
+	return next, err
 }
 
 // SnapshotWindow returns the window of the snapshot that is carried, where it is to be compared and sealed; nil: it is
@@ -127,6 +125,7 @@ func (s *Stored) windowAgain(ctx context.Context, tx pgx.Tx, stream string, agai
 
 // Unsealed returns the ranges of what is shown of the updates or the transaction history that no window claims.
 func (s *Stored) Unsealed(ctx context.Context, stream string) (gaps []Window, err error) {
+	defer pg.Wrap(&err, "look for what of %s is not sealed", stream)
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		floor, upTo, err := s.shown(ctx, tx, stream)
 		for err == nil && floor < upTo {
@@ -138,10 +137,7 @@ func (s *Stored) Unsealed(ctx context.Context, stream string) (gaps []Window, er
 		}
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("look for what of %s is not sealed: %w", stream, err)
-	}
-	return gaps, nil
+	return gaps, err
 }
 
 // shown returns where what is shown of the updates or the transaction history begins, exclusive, and ends.

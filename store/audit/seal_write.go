@@ -12,18 +12,15 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// sealTries is how often a transaction that writes seals is tried: a repair, or a new leader, can make one that reads
-// in one snapshot begin again.
+// A repair, or a new leader, can make a transaction that reads in one snapshot begin again.
 const sealTries = 5
 
 // within returns the windows that lie in a range as a whole.
-func (w *writer) within(ctx context.Context, tx pgx.Tx, stream string, from, to int64) ([]dbsqlc.Verifications, error) {
-	list, err := w.stored.db.Queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream,
+func (w *writer) within(ctx context.Context, tx pgx.Tx, stream string, from,
+	to int64) (list []dbsqlc.Verifications, err error) {
+	defer pg.Wrap(&err, "read what was sealed")
+	return w.stored.db.Queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream,
 		FromExclusive: from, ToInclusive: to})
-	if err != nil {
-		return nil, fmt.Errorf("read what was sealed: %w", err)
-	}
-	return list, nil
 }
 
 // sealing runs fn at this leader's epoch, and in one snapshot of the database: what is digested is what was compared.

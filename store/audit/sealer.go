@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/internal/bounds"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 )
@@ -108,12 +109,9 @@ func (s *Stored) SnapshotRows(ctx context.Context, at ledger.Offset) (digest Row
 }
 
 // lastRepair returns a mark that changes with each repair of the updates or the carried snapshot.
-func (s *Stored) lastRepair(ctx context.Context, tx pgx.Tx) (string, error) {
-	mark, err := s.db.Queries.LeadershipMark(ctx, tx, string(session.RoleUpdates))
-	if err != nil {
-		return "", fmt.Errorf("ask for the last repair: %w", err)
-	}
-	return mark, nil
+func (s *Stored) lastRepair(ctx context.Context, tx pgx.Tx) (mark string, err error) {
+	defer pg.Wrap(&err, "ask for the last repair")
+	return s.db.Queries.LeadershipMark(ctx, tx, string(session.RoleUpdates))
 }
 
 // errRepaired is the error of sealing a snapshot that something was repaired of since its rows were digested.
@@ -147,11 +145,9 @@ func (s *Sealer) SealSnapshot(ctx context.Context, at ledger.Offset, digest Rows
 // SealUnseen seals a window that can't be compared, so that it is noticed when it changes. why is SealNotShown, or
 // SealPruned of snapshots. What was found to be different before stays so. Errors are those of SealUpdates and
 // SealRecords.
-func (s *Sealer) SealUnseen(ctx context.Context, stream string, from, to int64, why SealResult) error {
-	if err := s.sealUnseen(ctx, stream, from, to, why); err != nil {
-		return fmt.Errorf("seal %s after %s %d up to %d, which can't be compared: %w", stream, unitOf(stream), from, to, err)
-	}
-	return nil
+func (s *Sealer) SealUnseen(ctx context.Context, stream string, from, to int64, why SealResult) (err error) {
+	defer pg.Wrap(&err, "seal %s after %s %d up to %d, which can't be compared", stream, unitOf(stream), from, to)
+	return s.sealUnseen(ctx, stream, from, to, why)
 }
 
 func (s *Sealer) sealUnseen(ctx context.Context, stream string, from, to int64, why SealResult) (err error) {

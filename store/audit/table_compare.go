@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
@@ -74,11 +75,9 @@ func (c *tableComparison) run(ctx context.Context, tx pgx.Tx, from, to int64) er
 
 // among compares the rows that should be stored with those stored rows s of the family that a condition on its
 // arguments chooses.
-func (c *tableComparison) among(ctx context.Context, tx pgx.Tx, where string, arguments ...any) error {
-	if err := c.piece(ctx, tx, c.sql(len(arguments), c.table.Rows(where)), arguments, c.table.rows); err != nil {
-		return fmt.Errorf("compare %s: %w", c.table.Name, err)
-	}
-	return nil
+func (c *tableComparison) among(ctx context.Context, tx pgx.Tx, where string, arguments ...any) (err error) {
+	defer pg.Wrap(&err, "compare %s", c.table.Name)
+	return c.piece(ctx, tx, c.sql(len(arguments), c.table.Rows(where)), arguments, c.table.rows)
 }
 
 // cutPiece cuts off as many rows as one statement takes, and not between rows at the same place.

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
@@ -83,16 +84,14 @@ func (s *Stored) factColumns(ctx context.Context, db dbsqlc.DBTX) (map[string][]
 	return s.columnsOf(ctx, db, tables.In(tables.Facts))
 }
 
-func (s *Stored) columnsOf(ctx context.Context, db dbsqlc.DBTX, of []tables.Table) (map[string][]column, error) {
+func (s *Stored) columnsOf(ctx context.Context, db dbsqlc.DBTX, of []tables.Table) (_ map[string][]column, err error) {
+	defer pg.Wrap(&err, "read the types of columns")
 	list, err := s.db.Queries.ColumnTypes(ctx, db, tables.Names(of))
-	if err != nil {
-		return nil, fmt.Errorf("read the types of columns: %w", err)
-	}
 	columns := map[string][]column{}
 	for _, c := range list {
 		columns[c.Relation] = append(columns[c.Relation], column{c.Name, c.Type})
 	}
-	return columns, nil
+	return columns, err
 }
 
 // record makes a table's rows as text, without writing them. Columns that the rows do not name are NULL.

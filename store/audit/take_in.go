@@ -9,6 +9,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
@@ -20,11 +21,9 @@ import (
 // Events, and what was active before the offset, stay as they are. During a change of the scope the error is a
 // *ledger.Problem.
 func (r *Repairer) TakeIn(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry,
-	gone []EntryKey) error {
-	if err := r.takeIn(ctx, at, r.term.Redacted.Entries(entries), gone); err != nil {
-		return fmt.Errorf("take in what is active as of offset %d: %w", at, err)
-	}
-	return nil
+	gone []EntryKey) (err error) {
+	defer pg.Wrap(&err, "take in what is active as of offset %d", at)
+	return r.takeIn(ctx, at, r.term.Redacted.Entries(entries), gone)
 }
 
 func (r *Repairer) takeIn(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry,

@@ -10,6 +10,7 @@ import (
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/pg"
 )
 
 // Verification compares what a database holds with what it was read from, and with itself, and repairs what differs if
@@ -151,13 +152,11 @@ func withRetry[T any](ctx context.Context, logger *slog.Logger, ask func() (T, e
 }
 
 // repair is Retry for a repair, but does not repeat one that has exceeded its time limit: it would again.
-func (v *Verification) repair(ctx context.Context, repair func() error) error {
+func (v *Verification) repair(ctx context.Context, repair func() error) (err error) {
+	defer pg.Wrap(&err, "repair")
 	retry := ingest.Retry{Logger: v.Logger, Most: mostTries,
 		Final: func(err error) bool { return final(err) || errors.Is(err, context.DeadlineExceeded) }}
-	if err := retry.Do(ctx, func(context.Context) error { return repair() }); err != nil {
-		return fmt.Errorf("repair: %w", err)
-	}
-	return nil
+	return retry.Do(ctx, func(context.Context) error { return repair() })
 }
 
 // final reports whether an error is permanent, or means something that the caller handles.

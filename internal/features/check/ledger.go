@@ -11,7 +11,6 @@ import (
 	"ledgerindexer/participant"
 )
 
-// ledgerState is what the check knows of the participant.
 type ledgerState struct {
 	endpoint endpoint
 	client   *participant.Client // nil: there is no server to ask

@@ -6,8 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// maxName is the length of the longest name that the language allows. Names are entries of tables, read by the
-// functions here.
+// maxName is the length of the longest name that the language allows.
 const maxName = 1000
 
 // entry returns the bytes of an entry of a table.

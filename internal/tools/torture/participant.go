@@ -11,7 +11,6 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// The token that the programs show the participant.
 const (
 	tokenUser     = "indexer"
 	tokenLifetime = time.Hour

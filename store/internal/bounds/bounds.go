@@ -11,6 +11,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 )
@@ -75,13 +76,11 @@ func TransactionsPosition(ctx context.Context, d *session.Database,
 }
 
 // CarriedSnapshot returns the snapshot whose rows are carried; nil: there is none.
-func CarriedSnapshot(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (*ledger.SnapshotProgress, error) {
+func CarriedSnapshot(ctx context.Context, d *session.Database,
+	db dbsqlc.DBTX) (carried *ledger.SnapshotProgress, err error) {
+	defer pg.Wrap(&err, "look for the snapshot whose rows are carried")
 	row, err := d.Queries.SnapshotFinished(ctx, db)
-	progress, err := Snapshot(row.Snapshots, err)
-	if err != nil {
-		return nil, fmt.Errorf("look for the snapshot whose rows are carried: %w", err)
-	}
-	return progress, nil
+	return Snapshot(row.Snapshots, err)
 }
 
 // Snapshot returns what a query returned of a snapshot; nil: no row.

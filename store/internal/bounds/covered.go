@@ -2,11 +2,11 @@ package bounds
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 )
@@ -15,16 +15,14 @@ import (
 type Ranges []ledger.Range
 
 // Covered returns what is covered, as far as it begins below an offset.
-func Covered(ctx context.Context, d *session.Database, db dbsqlc.DBTX, upTo int64) (Ranges, error) {
+func Covered(ctx context.Context, d *session.Database, db dbsqlc.DBTX, upTo int64) (_ Ranges, err error) {
+	defer pg.Wrap(&err, "read what is covered")
 	rows, err := d.Queries.CoverageBelow(ctx, db, dbsqlc.CoverageBelowParams{Stream: tables.StreamUpdates, UpTo: upTo})
-	if err != nil {
-		return nil, fmt.Errorf("read what is covered: %w", err)
-	}
 	ranges := make(Ranges, len(rows))
 	for i, row := range rows {
 		ranges[i] = ledger.Range{From: ledger.Offset(row.FromExclusive), To: ledger.Offset(row.ToInclusive)}
 	}
-	return ranges, nil
+	return ranges, err
 }
 
 // Has reports whether an offset is covered.

@@ -9,6 +9,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
 )
 
@@ -46,12 +47,9 @@ func ReadDerived(ctx context.Context, d *session.Database, db dbsqlc.DBTX, exten
 
 // RecordsUpTo returns the seq up to which the records go that follow from updates up to an offset.
 func RecordsUpTo(ctx context.Context, d *session.Database, db dbsqlc.DBTX, at ledger.TransactionsPosition,
-	upTo ledger.Offset) (int64, error) {
-	seq, err := d.Queries.RecordsUpTo(ctx, db, dbsqlc.RecordsUpToParams{UpTo: int64(upTo), LastSeq: at.LastSeq})
-	if err != nil {
-		return 0, fmt.Errorf("look for the records of updates after offset %d: %w", upTo, err)
-	}
-	return seq, nil
+	upTo ledger.Offset) (seq int64, err error) {
+	defer pg.Wrap(&err, "look for the records of updates after offset %d", upTo)
+	return d.Queries.RecordsUpTo(ctx, db, dbsqlc.RecordsUpToParams{UpTo: int64(upTo), LastSeq: at.LastSeq})
 }
 
 // RecordsKept returns the seq up to which the records follow from updates that were pruned: nothing derives them again.

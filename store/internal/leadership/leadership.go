@@ -20,7 +20,6 @@ import (
 	"ledgerindexer/store/internal/session"
 )
 
-// How soon a leader that fell silent loses its role, and how long waiting for it takes.
 const (
 	// A leader that is paused or vanished loses its lock connection, and with it the lock, after lockIdleLimit.
 	pingEvery     = time.Second
@@ -197,9 +196,10 @@ func raiseEpoch(ctx context.Context, db *session.Database, role session.Role) (e
 
 // endAbandonedRepair ends the transaction of a repairer that is paused or has vanished, and so has lost its lock: the
 // writers would wait for it without an end. One that holds its lock is at work.
-func endAbandonedRepair(ctx context.Context, db *session.Database) error {
+func endAbandonedRepair(ctx context.Context, db *session.Database) (err error) {
+	defer pg.Wrap(&err, "end the sessions of a repair that was abandoned")
 	prefix := db.Config.Schemas.SessionPrefix(session.RoleRepair)
-	err := func() error {
+	return func() error {
 		there, err := db.Queries.LeadershipSessions(ctx, db.Pool, prefix)
 		if err != nil || !there {
 			return err
@@ -213,10 +213,6 @@ func endAbandonedRepair(ctx context.Context, db *session.Database) error {
 		_, err = db.Queries.LeadershipEndOlder(ctx, db.Pool, prefix)
 		return err
 	}()
-	if err != nil {
-		return fmt.Errorf("end the sessions of a repair that was abandoned: %w", err)
-	}
-	return nil
 }
 
 // LockConfig configures the connection that holds a role's lock. Its statements leave no portal behind, which would

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
 )
 
@@ -19,11 +20,10 @@ import (
 // kept in memory: those of a batch that are not remembered are looked up in the database together.
 
 // Turn takes the lock under which lists of parties are added, until the transaction ends.
-func Turn(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, session.LockLists.Alone()); err != nil {
-		return fmt.Errorf("wait for another process that adds lists of parties: %w", err)
-	}
-	return nil
+func Turn(ctx context.Context, tx pgx.Tx) (err error) {
+	defer pg.Wrap(&err, "wait for another process that adds lists of parties")
+	_, err = tx.Exec(ctx, session.LockLists.Alone())
+	return err
 }
 
 // listKey identifies a list of parties. It is a digest, in which each party stands after its length: lists are long.

@@ -46,6 +46,13 @@ func IsError(err error) bool {
 		pgconn.SafeToRetry(err)
 }
 
+// Wrap says in an error what was being done; nil stays nil. A function that defers it says so in all of its errors.
+func Wrap(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), *err)
+	}
+}
+
 // Rollback ends a transaction that was not committed, even where ctx has been cancelled. After a commit it does
 // nothing. Its error is of no use: the connection is discarded, and the server rolls back.
 func Rollback(ctx context.Context, tx pgx.Tx) {

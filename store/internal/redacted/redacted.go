@@ -8,13 +8,13 @@ package redacted
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 )
 
 // The kinds of what is redacted, as they stand in the database.
@@ -45,11 +45,9 @@ func New(contracts, updates []string) *Set {
 }
 
 // Read reads what was redacted.
-func Read(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX) (*Set, error) {
+func Read(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX) (_ *Set, err error) {
+	defer pg.Wrap(&err, "read what was redacted")
 	list, err := q.RedactionIDs(ctx, db)
-	if err != nil {
-		return nil, fmt.Errorf("read what was redacted: %w", err)
-	}
 	var contracts, updates []string
 	for _, r := range list {
 		if r.Kind == Contract {
@@ -58,7 +56,7 @@ func Read(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX) (*Set, error) 
 			updates = append(updates, r.ID)
 		}
 	}
-	return New(contracts, updates), nil
+	return New(contracts, updates), err
 }
 
 // With returns the set with some more.

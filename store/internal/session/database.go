@@ -120,11 +120,9 @@ const (
 func (d *Database) Close() { d.Pool.Close() }
 
 // Ping returns an error if the database does not answer.
-func (d *Database) Ping(ctx context.Context) error {
-	if err := d.Pool.Ping(ctx); err != nil {
-		return fmt.Errorf("database %s: %w", d.Address(), err)
-	}
-	return nil
+func (d *Database) Ping(ctx context.Context) (err error) {
+	defer pg.Wrap(&err, "database %s", d.Address())
+	return d.Pool.Ping(ctx)
 }
 
 // Address names the database for people, without user and password.

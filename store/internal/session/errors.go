@@ -119,6 +119,12 @@ func (d *Database) Unusable(err error) error {
 	return &ledger.Problem{What: fmt.Sprintf("database %s can't be used", d.Address()), Do: cures[why], Err: err}
 }
 
+// Wrap is pg.Wrap for an error that may say that this database can't be used (see Unusable).
+func (d *Database) Wrap(err *error, format string, args ...any) {
+	pg.Wrap(err, format, args...)
+	*err = d.Unusable(*err)
+}
+
 // connectionFailure is an error that says in one line, once each, why a connection failed. pgconn takes a line for each
 // attempt, with TLS and without, so that most reasons stand there twice.
 type connectionFailure struct {
@@ -198,6 +204,12 @@ func (r *refusals) mayPass(patience time.Duration) bool {
 	}
 	r.last = now
 	return r.letIn && time.Since(r.since) < patience
+}
+
+// WrapRefused is pg.Wrap for an error that may say that the database does not take rows (see Refused).
+func WrapRefused(err *error, format string, args ...any) {
+	*err = Refused(*err)
+	pg.Wrap(err, format, args...)
 }
 
 // Refused makes a *ledger.Problem of an error which says that the database does not take these rows, now or later.

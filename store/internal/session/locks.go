@@ -104,15 +104,13 @@ func (d *Database) Hold(ctx context.Context, lock Lock, tries int) (tx pgx.Tx, o
 }
 
 // sayHolders logs which sessions have a lock.
-func (d *Database) sayHolders(ctx context.Context, lock Lock) error {
+func (d *Database) sayHolders(ctx context.Context, lock Lock) (err error) {
+	defer pg.Wrap(&err, "look who has lock %s", lock)
 	holders, err := d.Queries.LockHolders(ctx, d.Pool, string(lock))
-	if err != nil {
-		return fmt.Errorf("look who has lock %s: %w", lock, err)
-	}
 	for _, holder := range holders {
 		d.Config.Logger.InfoContext(ctx, "waiting for another session that has a lock; if its program is gone or hangs, "+
 			"end it with pg_terminate_backend",
 			"lock", string(lock), "pid", holder.Pid, "application_name", holder.ApplicationName)
 	}
-	return nil
+	return err
 }

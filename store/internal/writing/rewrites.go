@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 )
 
 // The reasons for which rows that readers may have seen were changed, as in ledger.rewrites.
@@ -39,10 +40,7 @@ func NoteRewrite(ctx context.Context, tx pgx.Tx, stream string, from, to int64, 
 }
 
 // Unseal forgets the windows of a stream that reach beyond a place: what is stored there will be something else.
-func Unseal(ctx context.Context, db dbsqlc.DBTX, stream string, after int64) error {
-	err := queries.VerificationsRemove(ctx, db, dbsqlc.VerificationsRemoveParams{Stream: stream, After: after})
-	if err != nil {
-		return fmt.Errorf("forget what was sealed of %s after %d: %w", stream, after, err)
-	}
-	return nil
+func Unseal(ctx context.Context, db dbsqlc.DBTX, stream string, after int64) (err error) {
+	defer pg.Wrap(&err, "forget what was sealed of %s after %d", stream, after)
+	return queries.VerificationsRemove(ctx, db, dbsqlc.VerificationsRemoveParams{Stream: stream, After: after})
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/store/internal/pg"
 )
 
 // PutInForce puts a recorded scope in force, and forgets the scopes in which nothing is covered.
@@ -16,9 +18,7 @@ func PutInForce(ctx context.Context, tx pgx.Tx, scope string) error {
 }
 
 // ForgetScopes forgets the scopes in which nothing is covered any more, except the one in force.
-func ForgetScopes(ctx context.Context, tx pgx.Tx) error {
-	if err := queries.ScopesForget(ctx, tx); err != nil {
-		return fmt.Errorf("forget the scopes before: %w", err)
-	}
-	return nil
+func ForgetScopes(ctx context.Context, tx pgx.Tx) (err error) {
+	defer pg.Wrap(&err, "forget the scopes before")
+	return queries.ScopesForget(ctx, tx)
 }
