@@ -2,6 +2,7 @@ package ingest
 
 import "ledgerindexer/ledger"
 
+// How much is read ahead, and written at once, of the updates.
 const (
 	// The budget for pages that are fetched and not committed yet, in bytes of JSON. The tail may hold one page more, and
 	// a larger page is read by itself.
@@ -20,7 +21,7 @@ type fetched struct {
 	trail    Trail
 }
 
-// batch is what one transaction writes.
+// batch is the consecutive pages that one transaction writes.
 type batch struct {
 	pages   []ledger.Page // consecutive
 	updates int

@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// How far a catch-up (catchUp) reads and projects ahead.
 const (
 	// The watermark moves over this many events at a time: a contract that is created and archived within one step needs
 	// no row.

@@ -5,10 +5,6 @@ import (
 	"time"
 )
 
-// lingerFor is how long an eventLoop waits without a report before it looks again whether something can be started.
-// Batches that do not get full are written this often.
-const lingerFor = 2 * time.Second
-
 // eventLoop is one goroutine that owns the state of some work and decides what to start. Requests and transactions run
 // in goroutines of their own, and send it a report, a function that it calls, when they are done.
 type eventLoop struct {
@@ -22,6 +18,10 @@ type eventLoop struct {
 	reports  chan func()
 	underWay int
 }
+
+// lingerFor is how long an eventLoop waits without a report before it looks again whether something can be started.
+// Batches that do not get full are written this often.
+const lingerFor = 2 * time.Second
 
 // run calls next, which starts what can be started, after each report and every lingerFor, until nothing is under way
 // and no time is set to wake. It returns when everything that was started has ended. next starts its reads with the

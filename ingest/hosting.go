@@ -9,6 +9,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// How often, and how much at once, the task Hosting asks which parties the participant hosts.
 const (
 	// The database is asked of which parties hosting is wanted after commits, at most this often,
 	hostingEvery = 5 * time.Second

@@ -9,6 +9,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// How much a loader writes at a time, and reserves for what it reads.
 const (
 	// writers is how many transactions write facts at a time.
 	writers = 2

@@ -13,6 +13,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// How often, and how patiently, the task Lookups looks up contracts that ended without having begun here.
 const (
 	// The outcomes of this much time are stored together.
 	lookupStretch = time.Second

@@ -9,6 +9,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// How often a Meter, which measures the progress of a stream, measures and reports.
 const (
 	logEvery = 10 * time.Second
 	// report is called this often, so that a bar moves, but not in the first reportAfter: short work needs no bar.

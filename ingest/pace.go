@@ -8,9 +8,6 @@ import (
 	"time"
 )
 
-// DefaultMaxRequests is the default limit on the requests in flight.
-const DefaultMaxRequests = 8
-
 // pace decides when the loader may send its next request. It is kept over retries.
 //
 // After a request that failed, such as a 429 or 503, no other begins for as long as Retry says or the server asks for,
@@ -27,6 +24,9 @@ type pace struct {
 	pause  time.Time // no request begins before, because one failed
 	tries  int       // requests that failed in a row, without those during a pause
 }
+
+// DefaultMaxRequests is the default limit on the requests in flight.
+const DefaultMaxRequests = 8
 
 // newPace allows maxRequests in flight, or DefaultMaxRequests if that is 0. stream is the name for the log.
 func newPace(maxRequests int, logger *slog.Logger, stream string) pace {

@@ -9,6 +9,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// How often, and how much at once, the task PackageContents reads packages for their types.
 const (
 	// The database is asked which packages are wanted after commits, at most this often,
 	packagesEvery = time.Second

@@ -10,9 +10,6 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// tooMuch is the least time after which a request can fail because its range is too wide. Servers give up after 20 s.
-const tooMuch = 5 * time.Second
-
 // Ranges reads ranges of updates in requests that the server can answer. A server searches all offsets of a range,
 // however few updates it finds, and gives up when that takes too long. Ranges then halves the range, and widens it
 // again as the server answers. The zero value is ready. It is safe for concurrent use.
@@ -20,6 +17,9 @@ type Ranges struct {
 	mu     sync.Mutex
 	widest float64 // the limit on the offsets of one request, since one failed; 0: none
 }
+
+// tooMuch is the least time after which a request can fail because its range is too wide. Servers give up after 20 s.
+const tooMuch = 5 * time.Second
 
 // ReadRange reads updates after an offset, as far as one request brings, at most up to `to`.
 type ReadRange = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error)

@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// How often a reader, which reads near the ledger's end, asks where that end is.
 const (
 	// While polls come back full, the ledger's end is asked for this often.
 	lookEvery = 5 * time.Second

@@ -5,6 +5,7 @@ import (
 	"time"
 )
 
+// How long polls at the end of the ledger wait, for how many updates, and how often they begin.
 const (
 	// LongPoll is how long a source is asked to hold a poll on a quiet ledger: well below the 20 s after which servers
 	// give up on a request.

@@ -9,6 +9,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// How much of a snapshot is written in one transaction.
 const (
 	// Pages that came while others were written are written together, up to this many entries or bytes of JSON.
 	snapshotBatch      = 5_000

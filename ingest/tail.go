@@ -9,6 +9,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// How far a tail, which reads near the ledger's end, reads ahead of writing.
 const (
 	// At most this many pages are read ahead of writing.
 	pagesAhead = 16

@@ -8,6 +8,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// How wide the windows of a catch-up are: what they aim at, and what is learned for it from the pages that came.
 const (
 	// mostServed is the most updates that servers put in a page. A lower limit of a server is learned from the first page
 	// that is cut short.

@@ -1,6 +1,6 @@
 package ledger
 
-// arena allocates lists, and values for pointers, in blocks.
+// arena allocates the lists of what is decoded, and values for pointers, in blocks.
 type arena[T any] struct {
 	block []T
 	from  int // the beginning of the list that is being filled

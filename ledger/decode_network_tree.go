@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// networkNode is an event in the tree of a network's transaction.
 type networkNode struct {
 	id       string
 	at       int // position of the event in the text

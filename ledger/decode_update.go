@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// mostElements limits the updates and checkpoints, or records of the transaction history, in one answer: the smallest
-// take a hundred times their JSON in memory. The indexer requests at most 2,000 updates, or 1,000 records.
+// mostElements limits the updates and checkpoints, or records of the transaction history, that are decoded of an
+// answer: the smallest take a hundred times their JSON in memory. The indexer requests at most 2,000 updates, or 1,000
+// records.
 const mostElements = 100_000
 
 // mostTimes limits the synchronizers in an offset checkpoint. Each becomes a row; a participant is connected to few.

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// errEmpty is the error for an empty text where a value is required. How single values are decoded is in this file.
 var errEmpty = errors.New("is an empty text")
 
 // chars reads a text. The result is valid until the next text is read.

@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// answer describes the form of an answer, so that errors can name the wrong element.
+// answer describes the form of an answer, so that the error for one that can't be decoded can name the wrong element.
 type answer struct {
 	levels int    // 0: the answer is one element, 1: a list of elements, 2: a page with a list
 	list   string // the member of a page that is the list

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// Limits on the JSON that a jsonScanner accepts.
 const (
 	// maxDepth is the most nested lists and objects, which is jsontext's limit too.
 	maxDepth = 10_000

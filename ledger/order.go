@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// order checks that a list is ascending.
+// order checks that the offsets of a list of updates are ascending.
 type order struct {
 	last Offset // of the element before, or the lower bound of the list
 }

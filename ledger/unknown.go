@@ -9,7 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Keys in Extra for unknown members that the server sent at another level than the rest of it.
+// Members that this program does not know are kept in Extra. These keys are for those that the server sent at another
+// level than the rest of it.
 const (
 	extraEnvelope = "$envelope"          // the element around the value: wrappers with the known parts cut out
 	extraStatus   = "$viewStatus"        // of an interface view's viewStatus

@@ -13,6 +13,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// Sizes of what the client asks for, and reads at most.
 const (
 	// listLimit is how many elements are asked for in one list call: as many as servers return by default.
 	listLimit = 200

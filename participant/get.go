@@ -18,9 +18,6 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// readByPost are the operations that take a POST and change nothing, and what is below them.
-var readByPost = []string{"/v2/updates", "/v2/state", "/v2/contracts", "/v2/events", pathVettingList}
-
 // RawRequest is a request as its caller wrote it.
 type RawRequest struct {
 	Method string // empty: POST with a body, GET without
@@ -28,6 +25,9 @@ type RawRequest struct {
 	Query  url.Values
 	Body   map[string]jsontext.Value // the members of a JSON object; nil: none
 }
+
+// readByPost are the operations that take a POST and change nothing, and what is below them.
+var readByPost = []string{"/v2/updates", "/v2/state", "/v2/contracts", "/v2/events", pathVettingList}
 
 // Check reports whether the request can only read: it may be sent several times.
 func (r RawRequest) Check() error {

@@ -7,7 +7,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// connectionChanged notes that from now on another server, with another configuration, may answer.
+// connectionChanged notes that from now on another server may answer, so that its participant id has to be checked.
 func (c *Client) connectionChanged() {
 	c.served.restart()
 	c.changes.Add(1)

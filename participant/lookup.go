@@ -12,6 +12,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// The paths of look-ups by id.
 const (
 	pathContractByID = "/v2/contracts/contract-by-id"
 	pathUpdateByID   = "/v2/updates/update-by-id"

@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/internal/base/jsonhttp"
 )
 
+// Where packages are, and how large one may be.
 const (
 	pathPackages = "/v2/packages/"
 	// packageBody is the largest package that is read, in bytes. The largest known one has a few MB.

@@ -10,6 +10,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// shrinkAfter asks for fewer elements from now on, if that is what a failed request calls for; then the caller asks
+// again.
 func shrinkAfter(s *jsonhttp.Size, asked int, err error) (again bool) {
 	e, unusable := errors.AsType[*Error](err)
 	if _, judged := errors.AsType[*ledger.Problem](err); !unusable || judged {

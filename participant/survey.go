@@ -15,6 +15,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// Paths that only a survey of the server asks.
 const (
 	pathSynchronizers = "/v2/state/connected-synchronizers"
 	pathParties       = "/v2/parties"

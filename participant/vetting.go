@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// The paths of package vetting.
 const (
 	pathVettingList   = "/v2/package-vetting/list"
 	pathVettingUpdate = "/v2/package-vetting/update"

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// maxTokenRequest is the largest body of a request for a token, in bytes.
-const maxTokenRequest = 64 << 10
-
 // oauthClient is a client of the token endpoint; its tokens are for the user.
 type oauthClient struct{ secret, user string }
+
+// maxTokenRequest is the largest body of a request for a token, in bytes.
+const maxTokenRequest = 64 << 10
 
 // AddClient adds a client of the token endpoint, which gets tokens for the user, or
 // replaces it, as when its secret is changed.

@@ -9,6 +9,7 @@ import (
 	"time"
 )
 
+// participantAudience begins the audience of a token for one participant. An Authority issues and verifies the tokens.
 const participantAudience = "https://daml.com/jwt/aud/participant/"
 
 // payload is the claims of a token. No two tokens have the same serial.

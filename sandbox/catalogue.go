@@ -1,6 +1,7 @@
 package sandbox
 
-// A choice of a template. Through is the interface that defines it, or -1.
+// choice is a choice of a template. The templates, choices and interfaces of the simulated ledger are listed below.
+// through is the interface that defines it, or -1.
 type choice struct {
 	name      string
 	consuming bool

@@ -2,7 +2,8 @@ package sandbox
 
 import "strconv"
 
-// interfaceAt returns the id of an interface of the token standard, by its module and name.
+// interfaceAt returns the id of an interface of the token standard, by its module and name. Parties that other
+// participants host move their amulets by choices of these interfaces.
 func interfaceAt(name string) string {
 	return "5d8b1dc9c9a3ef1d6a0eb2ab1ca4ce8a9a2f4a7e3e5b5b4d9bfcf5c3c9a1e001:Splice.Api.Token." + name
 }

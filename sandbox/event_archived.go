@@ -1,5 +1,6 @@
 package sandbox
 
+// appendArchived appends an ArchivedEvent as it stands in a transaction.
 func (v *view) appendArchived(dst []byte, u *update, e *event, s *sight) []byte {
 	dst = append(dst, `{"offset":`...)
 	dst = appendInt(dst, u.offset)

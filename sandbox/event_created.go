@@ -1,7 +1,7 @@
 package sandbox
 
-// representative returns the package id that stands for the contract's: mostly the one
-// it was created with, sometimes another version of it.
+// representative returns the package id that stands for the contract's in its CreatedEvent: mostly the one it was
+// created with, sometimes another version of it.
 func (v *view) representative(number int32) string {
 	k := v.contracts[number].kind
 	if other := k ^ 1; other.exists() && mix(v.seed+uint64(number))%16 == 0 {

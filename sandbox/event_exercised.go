@@ -1,5 +1,6 @@
 package sandbox
 
+// appendExercised appends an ExercisedEvent as it stands in a transaction.
 func (v *view) appendExercised(dst []byte, u *update, index int, e *event, s *sight) []byte {
 	ch := e.served.template().choices[e.choice]
 	dst = append(dst, `{"offset":`...)

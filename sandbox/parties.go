@@ -5,6 +5,7 @@ import (
 	"strings"
 )
 
+// partyOfPath returns the party of a request for a party's details.
 func partyOfPath(r *http.Request) (string, bool) {
 	party, ok := strings.CutPrefix(r.URL.Path, "/v2/parties/")
 	return party, ok && r.Method == http.MethodGet

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// texts are JSON strings that payloads carry: plain, empty, escaped and not Latin.
+// texts are JSON strings that the payloads of generated contracts carry: plain, empty, escaped and not Latin.
 var texts = []string{
 	`"settled against the morning position of the desk"`, `""`,
 	`"\"quoted\" \\ back\u0009tab and\nnew line"`, `"Grüße aus Zürich – naïve façade"`,

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// amuletName is the instrument's id in holding views.
+// amuletName is the id of the amulet as an instrument, in the holding views of the amulets' payloads.
 const amuletName = "Amulet"
 
 // appendUnits appends an amount with ten digits after the point.

@@ -2,7 +2,7 @@ package sandbox
 
 import "sort"
 
-// metaPrefix begins the keys of the token standard's metadata.
+// metaPrefix begins the keys of the token standard's metadata, by which an exercise says what it moved.
 const metaPrefix = "splice.lfdecentralizedtrust.org/"
 
 // firstMovement returns the number of the first movement of an update, or of a later one.

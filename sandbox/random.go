@@ -2,7 +2,7 @@ package sandbox
 
 import "math/bits"
 
-// Domains keep the values derived for different things apart.
+// Everything random of a ledger is derived from its seed. Domains keep the values derived for different things apart.
 const (
 	domainGenerator uint64 = iota + 1
 	domainParty

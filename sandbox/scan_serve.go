@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// pathTransactions is the path of the history (interface.md, endpoint 6).
+// pathTransactions is the path of the transaction history that the simulated Scan serves (interface.md, endpoint 6).
 const pathTransactions = "/v0/transactions"
 
 // routes serves what the release has.

@@ -7,6 +7,7 @@ import (
 	"slices"
 )
 
+// historyRelations are the relations of the transaction history that the truth has rows of.
 var historyRelations = []string{
 	"transactions", "transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions",
 	"unknown_transactions",

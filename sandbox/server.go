@@ -14,9 +14,6 @@ import (
 	"time"
 )
 
-// maxBody is the largest body of a request, in bytes.
-const maxBody = 10 << 20
-
 // ServerOptions say how a server behaves. The zero value is a participant of
 // release 3.5 with the limits of a real one and without authentication.
 type ServerOptions struct {
@@ -75,6 +72,9 @@ type ServerOptions struct {
 	// lookup; nil drops it, and a lookup then finds nothing. Contracts have offset 0.
 	Rewrite func(Element) []byte
 }
+
+// maxBody is the largest body of a request, in bytes.
+const maxBody = 10 << 20
 
 // Element is one element of a response. Raw must not be changed in place.
 type Element struct {

@@ -7,6 +7,7 @@ import (
 	"strings"
 )
 
+// writeValue answers a request about the participant's state with a value as JSON.
 func writeValue(w http.ResponseWriter, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// The operations that list and download the bulk files of a Scan service.
 const (
 	pathBulkUpdates  = "/v0/history/bulk/updates"
 	pathBulkSnapshot = "/v0/history/bulk/acs"

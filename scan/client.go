@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/internal/base/jsonhttp"
 )
 
+// Sizes of what the client asks for, and reads at most.
 const (
 	// MaxPage is the largest page that servers return, in records.
 	MaxPage = 1000

@@ -15,6 +15,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// Limits on the search for the creations of a snapshot's contracts.
 const (
 	// The most requests at once for the updates that created a snapshot's contracts.
 	creationsAtOnce = 8

@@ -19,9 +19,6 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// listName is the name of the list of files in their folder.
-const listName = "objects.json"
-
 // fileList says which files a folder has, in the form in which services say so.
 type fileList struct {
 	Party string    `json:"dso_party_id"`
@@ -29,6 +26,9 @@ type fileList struct {
 	// intervals without folders in which there is no update; see fileGap
 	Quiet []string `json:"without_updates,omitempty"`
 }
+
+// listName is the name of the list of files in their folder.
+const listName = "objects.json"
 
 // filesProblem is the error for files that can't be read or written, or are not what they should be.
 func filesProblem(err error) error {

@@ -16,6 +16,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// Limits on the text of bulk files, and how it is cut for decoding.
 const (
 	// Lines are decoded in blocks of this many updates, or this many bytes.
 	blockUpdates, blockBytes = 1000, 1 << 20

@@ -19,6 +19,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// How long a Quorum, which reads from several services, waits for each of them.
 const (
 	// After this time without an answer the next service is asked too.
 	answerPatience = 5 * time.Second

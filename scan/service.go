@@ -13,6 +13,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// The paths by which a service says who it is and what it has.
 const (
 	pathVersion     = "/version"
 	pathNetwork     = "/v0/dso-party-id"

@@ -15,6 +15,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// The paths of the snapshots of the active contracts.
 const (
 	pathSnapshotBefore = "/v0/state/acs/snapshot-timestamp"
 	pathSnapshot       = "/v1/state/acs"

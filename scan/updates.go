@@ -13,6 +13,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// How the updates of a network are read: how often for new ones, and how many at once.
 const (
 	pathUpdates = "/v2/updates"
 

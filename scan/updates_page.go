@@ -11,7 +11,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// recordTimeForm is how services write record times.
+// recordTimeForm is how services write the record times of updates. A page of updates is asked for after such a time.
 const recordTimeForm = "2006-01-02T15:04:05.000000Z"
 
 // updatesRequest is the body of POST /v2/updates.

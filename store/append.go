@@ -18,9 +18,6 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// errNotCovered is returned where the watermark was to be moved over what is not stored.
-var errNotCovered = errors.New("not all of it is stored")
-
 // batch is pages that follow one another, as they are about to be written.
 type batch struct {
 	from, to ledger.Offset
@@ -29,6 +26,9 @@ type batch struct {
 	wanted   *names.References
 	facts    rows.Facts
 }
+
+// errNotCovered is returned where the watermark was to be moved over what is not stored.
+var errNotCovered = errors.New("not all of it is stored")
 
 // Append writes pages that follow one another and begin at the watermark: facts, coverage, projections and the new
 // watermark, in one transaction. Their offset checkpoints are kept too; a batch of nothing else is no new coverage.

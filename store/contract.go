@@ -17,9 +17,6 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// historyLimit is how many events of a contract are read: one that lives long can be exercised millions of times.
-const historyLimit = 1000
-
 // ContractHistory is what a database knows of a contract, up to the watermark.
 type ContractHistory struct {
 	Extent
@@ -30,6 +27,9 @@ type ContractHistory struct {
 	Lifetimes []ContractLifetime
 	Lookup    *ContractLookup // nil: it was never asked for
 }
+
+// historyLimit is how many events of a contract are read: one that lives long can be exercised millions of times.
+const historyLimit = 1000
 
 // Known reports whether the database holds anything of the contract.
 func (h *ContractHistory) Known() bool { return len(h.Events)+len(h.Active) > 0 || h.Lookup != nil }

@@ -12,6 +12,7 @@ import (
 	"ledgerindexer/store/internal/pg"
 )
 
+// How long whoever changes tables waits for locks, and lets others wait.
 const (
 	// lockPatience limits how long a statement that locks out writers waits for its lock. They queue behind it meanwhile.
 	lockPatience = time.Second

@@ -20,6 +20,7 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
+// How long pruning lets the leader of the updates wait, and pauses before it tries again.
 const (
 	// writersWait is how long the leader of the updates may wait at a time.
 	writersWait = 5 * time.Second

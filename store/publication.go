@@ -13,7 +13,8 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// watermarkSuffix ends the name of the publication of the watermark, beside that of the facts.
+// watermarkSuffix ends the name of the publication of the watermark, beside that of the facts. Both are for logical
+// replication.
 const watermarkSuffix = "_watermark"
 
 // published returns the tables whose inserts are published. Facts are written once; dictionaries

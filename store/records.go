@@ -17,7 +17,8 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// derivedAtOnce is how many updates are looked through for records in one transaction.
+// derivedAtOnce is how many updates of a network are looked through, in one transaction, for the records that follow
+// from them.
 const derivedAtOnce = 2_000
 
 // Derived is a step of deriving records from the updates of a network.

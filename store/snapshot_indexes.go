@@ -11,7 +11,7 @@ import (
 	"ledgerindexer/store/internal/pg"
 )
 
-// indexTimeout is how long building the indexes of a snapshot may take.
+// indexTimeout is how long building the indexes of a snapshot, after its last page, may take.
 const indexTimeout = time.Hour
 
 // lateIndexes are those of creation events and active contracts that are not needed before there is a watermark. A

@@ -11,6 +11,7 @@ import (
 	"ledgerindexer/internal/config"
 )
 
+// networkSnapshotCommand is `backfill network-snapshot`: it seeds the schemas of a network.
 type networkSnapshotCommand struct{ app.NetworkBackfill }
 
 func (*networkSnapshotCommand) Logged() {}

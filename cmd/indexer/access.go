@@ -14,9 +14,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// longestParty is how long the name of a party may be. Ledgers' have up to some 255 bytes.
-const longestParty = 1000
-
+// grantCommand is `indexer grant`: it lets a role of the database read. `indexer revoke` and `indexer grants` are
+// below.
 type grantCommand struct {
 	config.Database
 	Role                   string   `arg:"" help:"Role of the database. It has to exist."`
@@ -25,6 +24,9 @@ type grantCommand struct {
 	Anyway                 bool     `env:"-" help:"With --parties: accept parties that nothing stored names yet. From their first event on the role sees it."`
 	WithTransactionHistory bool     `env:"-" help:"With --parties: let the role see the transaction history too, which is about the whole network."`
 }
+
+// longestParty is how long the name of a party may be. Ledgers' have up to some 255 bytes.
+const longestParty = 1000
 
 func (*grantCommand) Help() string {
 	return "Lets a role read what analysts read: the schema of --views-schema, typed views, and the schema of pqs " +

@@ -17,6 +17,9 @@ import (
 	"ledgerindexer/store"
 )
 
+// The commands that only call another package: run, migrate, healthcheck. Each of the others has a file of its own.
+
+// Run runs the daemon until ctx ends.
 func (c *runCommand) Run(ctx context.Context, logger *slog.Logger, bar *terminal.Bar, reload *config.Reload) error {
 	c.Show = bar.Show
 	c.Changes = func(ctx context.Context, apply func(now app.Indexer) (applied []string)) {

@@ -14,6 +14,8 @@ import (
 	"ledgerindexer/store/audit"
 )
 
+// contractCommand is `indexer contract`: it shows what the database holds of a contract, and what the ledger shows of
+// it.
 type contractCommand struct {
 	ID string `arg:"" help:"Contract id."`
 	config.Database

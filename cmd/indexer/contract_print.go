@@ -9,6 +9,7 @@ import (
 	"ledgerindexer/store"
 )
 
+// print writes the report of `indexer contract` for people.
 func (r *contractReport) print(out io.Writer) error {
 	l := newLabelled(out)
 	l.line("contract", brief(r.ContractID))

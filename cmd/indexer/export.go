@@ -13,6 +13,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// exportCommand is `indexer export`: it writes Parquet files of what analysts read.
 type exportCommand struct {
 	config.Database
 	To      string `required:"" env:"-" placeholder:"DIR|URL" help:"Folder of the export, which is made if it is not there, or s3://bucket/prefix in an object store."`

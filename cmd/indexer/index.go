@@ -14,6 +14,7 @@ import (
 	"ledgerindexer/store"
 )
 
+// indexCommand is `indexer index`: it creates, lists and drops indexes of fields in payloads, views and arguments.
 type indexCommand struct {
 	Create indexCreate `cmd:"" help:"Make an index of a field of a template's payload, an interface's view or a choice's argument, or of a template's past or its keys, or a choice's exercises."`
 	List   indexList   `cmd:"" help:"List the indexes that were made, and their size."`

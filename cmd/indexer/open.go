@@ -12,9 +12,6 @@ import (
 	"ledgerindexer/store"
 )
 
-// lookupPatience is how long the look-up commands wait for the ledger. Servers give up on a request after 20 s.
-const lookupPatience = 30 * time.Second
-
 // openLedger returns a client that reads in a scope.
 func openLedger(l config.Ledger, scope ledger.Scope, logger *slog.Logger) (*participant.Client, error) {
 	client, err := participant.New(participant.Config{URL: l.LedgerURL, Access: l.LedgerAccess, Logger: logger}, scope)
@@ -23,6 +20,9 @@ func openLedger(l config.Ledger, scope ledger.Scope, logger *slog.Logger) (*part
 	}
 	return client, nil
 }
+
+// lookupPatience is how long the look-up commands wait for the ledger. Servers give up on a request after 20 s.
+const lookupPatience = 30 * time.Second
 
 // optionalSources are config.Sources without their Validate, which kong would call by itself: the command may do
 // without them.

@@ -17,7 +17,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// newTable begins a table with the titles of its columns. Flush writes it.
+// newTable begins a table, in which the commands print lists, with the titles of its columns. Flush writes it.
 func newTable(out io.Writer, titles ...string) *tabwriter.Writer {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if len(titles) > 0 {

@@ -12,7 +12,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// sortPackages sorts what is vetted on a synchronizer.
+// sortPackages sorts what is vetted on a synchronizer, as the commands below `indexer packages` print it.
 func sortPackages(vetted *ledger.VettedPackages) { slices.SortFunc(vetted.Packages, comparePackages) }
 
 // comparePackages sorts by name, then by version number by number, then by id.

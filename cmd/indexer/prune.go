@@ -16,6 +16,7 @@ import (
 	"ledgerindexer/store"
 )
 
+// pruneCommand is `indexer prune`: it removes what is older than an offset, a time or an age.
 type pruneCommand struct {
 	config.Database
 	jsonFlag

@@ -13,6 +13,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// reanchorCommand is `indexer reanchor`: it finds where a restored participant and the database part, and resets to
+// there.
 type reanchorCommand struct {
 	app.Reanchor
 	jsonFlag

@@ -14,6 +14,7 @@ import (
 	"ledgerindexer/store/audit"
 )
 
+// redactCommand is `indexer redact`: it erases the content of a contract or of an update.
 type redactCommand struct {
 	config.Database
 	jsonFlag

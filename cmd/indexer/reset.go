@@ -13,6 +13,7 @@ import (
 	"ledgerindexer/store"
 )
 
+// resetCommand is `indexer reset`: it removes everything after an offset.
 type resetCommand struct {
 	config.Database
 	jsonFlag

@@ -14,6 +14,7 @@ import (
 	"ledgerindexer/store"
 )
 
+// statusCommand is `indexer status`: it says where the database stands, and how far behind the ledger.
 type statusCommand struct {
 	config.Database
 	LedgerURL    string        `placeholder:"URL" help:"Base URL of the participant, to compare with the ledger's end; empty, or with --network: don't."`

@@ -14,6 +14,8 @@ import (
 	"ledgerindexer/store/audit"
 )
 
+// updateCommand is `indexer update`: it shows an update as it is stored and as the ledger shows it, and compares the
+// two.
 type updateCommand struct {
 	ID string `arg:"" help:"Update id."`
 	config.Database

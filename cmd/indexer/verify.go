@@ -15,6 +15,7 @@ import (
 	"ledgerindexer/store/audit"
 )
 
+// verifyCommand is `indexer verify`: it compares what is stored with the ledger and with itself, and repairs it.
 type verifyCommand struct {
 	config.Database
 	optionalSources

@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/internal/config"
 )
 
+// viewsCommand is `indexer views`: it creates, refreshes, lists and drops typed views.
 type viewsCommand struct {
 	Create  viewsCreate  `cmd:"" help:"Make a view with typed columns for templates, interfaces and choices."`
 	Refresh viewsRefresh `cmd:"" help:"Add the columns that came with new versions of packages to the views that there are."`

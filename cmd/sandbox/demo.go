@@ -23,6 +23,7 @@ import (
 	"ledgerindexer/sandbox"
 )
 
+// The demonstration (sandbox --all, see demo) runs a database and the indexer beside the ledger, with these settings.
 const (
 	demoDatabase = "ledger"
 	demoRate     = 5 // updates a second that the live ledger grows by, unless --rate says otherwise

@@ -12,6 +12,7 @@ import (
 	"ledgerindexer/sandbox"
 )
 
+// query is a question that the demonstration asks of its database, and the SQL that answers it.
 type query struct{ question, query string }
 
 // demoQueries are the first questions that the ledger itself cannot answer.

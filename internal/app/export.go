@@ -11,13 +11,6 @@ import (
 	"ledgerindexer/store"
 )
 
-// exportEvery is how often an export that follows looks for what was verified.
-const exportEvery = 10 * time.Second
-
-// waitsForVerified says what an export that follows waits for, so that nobody waits in vain.
-const waitsForVerified = "waiting for updates that fill a range and were compared with the ledger, which `indexer " +
-	"run` does unless its verification is off"
-
 // Export says what is exported, and to where.
 type Export struct {
 	config.Database
@@ -26,6 +19,13 @@ type Export struct {
 	Check   bool // read every file that is there first
 	Follow  bool // continue until the context ends
 }
+
+// exportEvery is how often an export that follows looks for what was verified.
+const exportEvery = 10 * time.Second
+
+// waitsForVerified says what an export that follows waits for, so that nobody waits in vain.
+const waitsForVerified = "waiting for updates that fill a range and were compared with the ledger, which `indexer " +
+	"run` does unless its verification is off"
 
 // RunExport exports what is not exported yet. The daemon may run meanwhile. The error is a *ledger.Problem if another
 // export is at work there, and if what is there is damaged, or does not fit the database.

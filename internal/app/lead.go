@@ -12,6 +12,7 @@ import (
 	"ledgerindexer/store"
 )
 
+// How long whoever wants to lead a stream waits: to stand by, to take the lead, to give it up.
 const (
 	// How often a process that stands by or waits looks whether it can lead.
 	standbyEvery = time.Second

@@ -13,9 +13,6 @@ import (
 	"ledgerindexer/store"
 )
 
-// pruneEvery is how often the daemon looks for what is older than --retain.
-const pruneEvery = 24 * time.Hour
-
 // RunPrune says what pruning removes and, if it is to be applied, removes it. The daemon may run meanwhile. The error
 // is a *ledger.Problem if another process prunes, or if it can't be pruned.
 func RunPrune(ctx context.Context, cfg config.Database, before store.PruneBefore, apply bool,
@@ -91,6 +88,9 @@ func (p *pruning) prune(ctx context.Context, leader *store.PruningWriter, plan s
 	}
 	return leader.PruneExported(ctx, plan.Floor, held.To, held.Change)
 }
+
+// pruneEvery is how often the daemon looks for what is older than --retain.
+const pruneEvery = 24 * time.Hour
 
 // startPruning starts the task that prunes what is older than --retain, if that is given. Of a ledger without an export
 // nothing goes where the other one has one.

@@ -9,6 +9,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// How often a recorder, which records the progress of work in the database, does so.
 const (
 	// How often the progress is recorded in the database, and the time limit for the last record when the leader's term
 	// ends.

@@ -9,9 +9,6 @@ import (
 	"ledgerindexer/store/audit"
 )
 
-// How often the metrics of verification are updated: reading them takes longer with more windows.
-const verifiedMetricsEvery = 10 * time.Second
-
 // seal compares what is stored with its source again and seals it, window by window, until ctx ends, or all is sealed
 // after finish. add adds what to compare. The error is that of ingest.RunTask.
 func (x *indexer) seal(
@@ -38,6 +35,10 @@ func (x *indexer) seal(
 		return seals.Run(ctx)
 	})
 }
+
+// verifiedMetricsEvery is how often the metrics of verification are updated: reading them takes longer with more
+// windows.
+const verifiedMetricsEvery = 10 * time.Second
 
 // startSealing starts to compare the stored updates with their source again, if that is configured.
 func (x *indexer) startSealing(ctx context.Context, b *background, leader *store.UpdatesWriter,

@@ -16,6 +16,7 @@ import (
 	"ledgerindexer/store"
 )
 
+// newPage returns the daemon's status page, which shows each of its streams.
 func (x *indexer) newPage(build version.Build, journal *statuspage.Journal, c *choice) *statuspage.Page {
 	cfg := statuspage.Config{Build: build, Holder: config.Holder(), Health: x.health, Journal: journal,
 		Hosts: x.cfg.PageHosts}

@@ -11,10 +11,10 @@ import (
 	"ledgerindexer/store"
 )
 
-const day = 24 * time.Hour
-
 // Age is a duration that may be given in days, such as 400d; 0: not given.
 type Age time.Duration
+
+const day = 24 * time.Hour
 
 // UnmarshalText parses a whole number of days, such as 400d, or a duration as Go writes it, such as 36h; not less than
 // 0.

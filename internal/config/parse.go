@@ -18,6 +18,7 @@ import (
 	"ledgerindexer/internal/base/version"
 )
 
+// envPrefix begins the names of the environment variables that the parser reads beside flags and the file.
 const envPrefix = "INDEXER_"
 
 // ErrHelp is returned by Parse after it printed help or the version, as the user asked.

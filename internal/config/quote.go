@@ -6,6 +6,7 @@ import (
 	"strings"
 )
 
+// plainWord matches texts that need no quotes in a shell.
 var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
 // ShellWord quotes a text so that a POSIX shell reads it as one word.

@@ -18,7 +18,8 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// refuseReplaced refuses to take the rows of entries for those of a snapshot when another one's have taken their place.
+// refuseReplaced refuses to compare entries of a snapshot with its stored rows, or to write these, when those of
+// another snapshot, which pruning made, have taken their place.
 func (s *Stored) refuseReplaced(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
 	carried, err := bounds.CarriedSnapshot(ctx, s.db, tx)
 	if err == nil && carried != nil && carried.At != at {

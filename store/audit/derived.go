@@ -17,10 +17,6 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// derivedMemory limits the memory of a sort or a hash table of a comparison on the server, which then continues on
-// disk.
-const derivedMemory = "256MB"
-
 // CompareDerived compares the projections with the facts from which they follow, after the floor up to the watermark,
 // and looks for facts outside of coverage. It does not ask the ledger. Coverage, floors and watermark must be right:
 // call CompareHeld first. It compares
@@ -67,6 +63,10 @@ func (s *Stored) CompareDerived(ctx context.Context, step func(what string), fou
 				func(ctx context.Context) error { return c.references(ctx, s.db.Queries) }}), step)
 	})
 }
+
+// derivedMemory limits the memory of a sort or a hash table of a comparison on the server, which then continues on
+// disk.
+const derivedMemory = "256MB"
 
 type part struct {
 	what string

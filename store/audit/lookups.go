@@ -18,9 +18,6 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// lookupsAtOnce is how many contracts are read from the database at once.
-const lookupsAtOnce = 500
-
 // lookups looks up the looked-up contracts again. It skips those that the participant does not return any more because
 // they were pruned since.
 func (u *Updates) lookups(ctx context.Context) error {
@@ -40,6 +37,9 @@ func (u *Updates) lookups(ctx context.Context) error {
 		after = ids[len(ids)-1]
 	}
 }
+
+// lookupsAtOnce is how many contracts are read from the database at once.
+const lookupsAtOnce = 500
 
 func (u *Updates) lookup(ctx context.Context, id string) error {
 	var contract ledger.Contract

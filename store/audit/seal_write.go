@@ -12,7 +12,8 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// A repair, or a new leader, can make a transaction that reads in one snapshot begin again.
+// sealTries is how often a transaction that writes seals is tried: a repair, or a new leader, can make one that reads
+// in one snapshot begin again.
 const sealTries = 5
 
 // within returns the windows that lie in a range as a whole.

@@ -9,6 +9,7 @@ import (
 	"ledgerindexer/ingest"
 )
 
+// When the background task Seals compares and seals.
 const (
 	// A window is sealed when it is full, or when none that is not was sealed for this long.
 	longestOpen = 10 * time.Minute

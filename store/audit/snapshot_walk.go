@@ -9,17 +9,17 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// tallyBuckets is the number of buckets for the keys of a set.
-const tallyBuckets = 1 << 16
-
-// suspectKeys limits the keys that are held in memory while the buckets that differ are compared.
-const suspectKeys = 1 << 20
-
 // tally compares two sets of any size in constant memory. It adds the hashes of one set's keys by bucket, and subtracts
 // those of the other: a bucket whose sum is not zero has a key that is in one set only.
 type tally struct {
 	buckets [tallyBuckets]tallyBucket
 }
+
+// tallyBuckets is the number of buckets for the keys of a set.
+const tallyBuckets = 1 << 16
+
+// suspectKeys limits the keys that are held in memory while the buckets that differ are compared.
+const suspectKeys = 1 << 20
 
 type tallyBucket struct {
 	keys      int64 // of the set that was added

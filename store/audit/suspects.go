@@ -7,14 +7,14 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// mostDoubtful is the most suspect offsets that are read again. With more, reading everything again is faster.
-const mostDoubtful = 10_000
-
 // suspects are the offsets of updates that may be stored wrongly.
 type suspects struct {
 	offsets map[ledger.Offset]bool
 	more    bool // there are more than mostDoubtful
 }
+
+// mostDoubtful is the most suspect offsets that are read again. With more, reading everything again is faster.
+const mostDoubtful = 10_000
 
 func (s *suspects) add(at ledger.Offset) {
 	switch {

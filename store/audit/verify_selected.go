@@ -9,6 +9,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// selected verifies a part of the updates: a range, or a sample of it.
 func (u *Updates) selected(ctx context.Context) error {
 	s, bounds := u.Selection, u.result.Bounds
 	if s.From != nil && *s.From > bounds.Watermark || s.To != nil && *s.To < bounds.Floor {

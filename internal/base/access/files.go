@@ -9,9 +9,6 @@ import (
 	"unicode"
 )
 
-// maxFile is the largest file that is read, in bytes; real ones have a few thousand.
-const maxFile = 1 << 20
-
 // readFile reads a regular file, or a link to one.
 func readFile(flag, path string) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // else opening a pipe waits for a writer
@@ -35,6 +32,9 @@ func readFile(flag, path string) (string, error) {
 	}
 	return string(text), nil
 }
+
+// maxFile is the largest file that is read, in bytes; real ones have a few thousand.
+const maxFile = 1 << 20
 
 // tokenOfFile reads the bearer token. A missing or empty file is an ordinary error: it may be being replaced, and the
 // next request reads it again.

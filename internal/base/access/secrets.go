@@ -10,6 +10,7 @@ import (
 	"sync"
 )
 
+// Which texts are redacted before something is printed: see secrets.
 const (
 	// minSecret is the length of the shortest text that is redacted, in bytes. A shorter one would be redacted within
 	// ordinary words, which would reveal it.

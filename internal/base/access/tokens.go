@@ -16,6 +16,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
+// How long a token is fetched, kept and renewed: see tokens.
 const (
 	// fetchTimeout limits a token request, its whole answer included.
 	fetchTimeout = 20 * time.Second

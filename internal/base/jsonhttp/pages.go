@@ -7,12 +7,12 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// maxEmpty is how many pages of a list in a row may bring nothing.
-const maxEmpty = 1000
-
 // Empties counts pages of a list that bring nothing and are not the last, so that a list of them ends. It is safe for
 // concurrent use.
 type Empties struct{ inARow atomic.Int64 }
+
+// maxEmpty is how many pages of a list in a row may bring nothing.
+const maxEmpty = 1000
 
 // Came notes a page. The error is a *ledger.Problem if too many in a row brought nothing; then it counts from the
 // beginning.

@@ -16,6 +16,7 @@ import (
 	"ledgerindexer/internal/base/version"
 )
 
+// namespace begins the names of the daemon's metrics.
 const namespace = "ledger_indexer"
 
 // State is the state of a stream in this process.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/netutil"
 )
 
+// Limits on the endpoints for probes and metrics.
 const (
 	// checkTimeout limits each readiness check.
 	checkTimeout = 2 * time.Second

@@ -18,6 +18,7 @@ import (
 	"ledgerindexer/store"
 )
 
+// storedState is what the check knows of the database.
 type storedState struct {
 	usable bool          // it was checked, and a daemon could write it
 	empty  bool          // nothing is stored yet

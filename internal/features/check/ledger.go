@@ -11,6 +11,7 @@ import (
 	"ledgerindexer/participant"
 )
 
+// ledgerState is what the check knows of the participant.
 type ledgerState struct {
 	endpoint endpoint
 	client   *participant.Client // nil: there is no server to ask

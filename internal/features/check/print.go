@@ -7,6 +7,7 @@ import (
 	"strings"
 )
 
+// titles are the headings of the groups of findings in the report for people.
 var titles = map[string]string{
 	GroupLedger: "Ledger", GroupToken: "Token", GroupScope: "What is to be read", GroupPosition: "Where the ledger stands",
 	GroupScan: "Scan", GroupDatabase: "Database", GroupClocks: "Clocks",

@@ -15,9 +15,6 @@ import (
 	"ledgerindexer/store"
 )
 
-// newestRecords is how many of the newest records of the transaction history are read.
-const newestRecords = 100
-
 // chooseHistory finds out what a daemon would read of the Scan service, where the flags leave that open. A database or
 // a service that does not say counts as one without either; of these the daemon's first choice is checked.
 func (c *checker) chooseHistory(ctx context.Context, s section, client *scan.Client) {
@@ -44,6 +41,9 @@ func (c *checker) chooseHistory(ctx context.Context, s section, client *scan.Cli
 		s.ok("reads", "%s, because %s; --scan-history reads something else", c.cfg.ScanHistory, because)
 	}
 }
+
+// newestRecords is how many of the newest records of the transaction history are read.
+const newestRecords = 100
 
 func (c *checker) begun(ctx context.Context) (begun config.Histories) {
 	if c.cfg.DatabaseURL == "" {

@@ -13,12 +13,6 @@ import (
 	"ledgerindexer/participant"
 )
 
-// discoveries is the largest number of sequential requests of a discovery.
-const discoveries = 8
-
-// namedParties is how many parties a finding names.
-const namedParties = 20
-
 // checkScope tries to read the scope.
 func (c *checker) checkScope(ctx context.Context) {
 	s, l := c.section(GroupScope), &c.ledger
@@ -36,6 +30,12 @@ func (c *checker) checkScope(ctx context.Context) {
 	}
 	c.checkHosting(ctx, s)
 }
+
+// discoveries is the largest number of sequential requests of a discovery.
+const discoveries = 8
+
+// namedParties is how many parties a finding names.
+const namedParties = 20
 
 // tryRead reads as the daemon does, from the ledger end, so that next to nothing is returned.
 func (c *checker) tryRead(ctx context.Context) error {

@@ -9,9 +9,6 @@ import (
 	"ledgerindexer/store"
 )
 
-// longStatement is the longest time that a batch or a step of a migration may need. A shorter limit would interrupt it.
-const longStatement = 2 * time.Minute
-
 // checkSettings checks the settings that matter, except those that a daemon sets for its own sessions.
 func (c *checker) checkSettings(s section, server store.ServerFacts) {
 	role := sqlName(server.User)
@@ -55,6 +52,9 @@ func (c *checker) checkSettings(s section, server store.ServerFacts) {
 	}
 	reportHints(s, server)
 }
+
+// longStatement is the longest time that a batch or a step of a migration may need. A shorter limit would interrupt it.
+const longStatement = 2 * time.Minute
 
 func milliseconds(setting store.Setting) time.Duration {
 	n, err := strconv.ParseInt(setting.Value, 10, 64)

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
+// Limits on a package that is decoded, so that a damaged or hostile one does not exhaust the memory.
 const (
 	// maxKept limits the memory of a package, in bytes, approximately: many times that of the largest known one.
 	maxKept = 64 << 20

@@ -6,7 +6,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// maxName is the length of the longest name that the language allows.
+// maxName is the length of the longest name that the language allows. Names are entries of tables, read by the
+// functions here.
 const maxName = 1000
 
 // entry returns the bytes of an entry of a table.

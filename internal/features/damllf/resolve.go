@@ -7,6 +7,7 @@ import (
 	"strings"
 )
 
+// Limits on a type that a Resolver puts together from the packages that it refers to.
 const (
 	// maxDepth limits the depth of nested types.
 	maxDepth = 200

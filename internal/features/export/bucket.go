@@ -22,6 +22,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// How an object store (bucket) is written to and read from.
 const (
 	scheme = "s3://"
 	// partBytes is the size of the parts in which a larger object is sent. A part stays in memory until it has arrived. An

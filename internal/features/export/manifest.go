@@ -12,15 +12,6 @@ import (
 	"ledgerindexer/store"
 )
 
-// format is the version of manifests that this program writes and reads.
-const format = 5
-
-// manifests is the folder of the manifests, and packages that of the packages, beside one folder for each relation.
-const (
-	manifests = "manifests"
-	packages  = "packages"
-)
-
 // Manifest describes the export of a range of offsets. It is written after the range's files, so that a range with a
 // manifest is whole.
 type Manifest struct {
@@ -55,6 +46,15 @@ type Manifest struct {
 	// Packages belong to no range: they are all that the database had when the range was written.
 	Packages []File `json:"packages"`
 }
+
+// format is the version of manifests that this program writes and reads.
+const format = 5
+
+// manifests is the folder of the manifests, and packages that of the packages, beside one folder for each relation.
+const (
+	manifests = "manifests"
+	packages  = "packages"
+)
 
 // File is the file of a relation in a range, or of a package.
 type File struct {

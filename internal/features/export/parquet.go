@@ -15,6 +15,15 @@ import (
 	"ledgerindexer/store"
 )
 
+// parquetWriter writes the rows of a relation as a Parquet file.
+type parquetWriter struct {
+	file     *parquet.GenericWriter[any]
+	columns  []store.ExportColumn
+	rows     int64
+	buffered int64 // bytes of the rows that are in no row group yet
+	values   []parquet.Value
+}
+
 // A row group is written when it holds this much before compression. It is in memory until then, and engines read whole
 // groups.
 const rowGroupBytes = 64 << 20
@@ -24,15 +33,6 @@ const dictionaryBytes = 1 << 20
 
 // filtered are the columns that queries search for one value among very many.
 var filtered = []string{"contract_id", "update_id"}
-
-// parquetWriter writes the rows of a relation as a Parquet file.
-type parquetWriter struct {
-	file     *parquet.GenericWriter[any]
-	columns  []store.ExportColumn
-	rows     int64
-	buffered int64 // bytes of the rows that are in no row group yet
-	values   []parquet.Value
-}
 
 func newParquetWriter(w io.Writer, relation store.ExportRelation) *parquetWriter {
 	group := orderedGroup{parquet.Group{}, nil}

@@ -17,12 +17,6 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// tokenFile is the variable that names the file with the token of a pod, for which Amazon gives credentials.
-const tokenFile = "AWS_WEB_IDENTITY_TOKEN_FILE"
-
-// ofRole are the variables by which a cluster tells a pod, or a task, where the credentials of its role are to be had.
-var ofRole = []string{tokenFile, "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"}
-
 // credentialsOf are those of the variables, else those of a role, which are fetched again before they expire.
 func credentialsOf(endpoint url.URL, getenv func(string) string) (*credentials.Credentials, error) {
 	key, secret := getenv("AWS_ACCESS_KEY_ID"), getenv("AWS_SECRET_ACCESS_KEY")
@@ -38,6 +32,12 @@ func credentialsOf(endpoint url.URL, getenv func(string) string) (*credentials.C
 	}
 	return credentials.New(role{new(credentials.IAM)}), nil
 }
+
+// tokenFile is the variable that names the file with the token of a pod, for which Amazon gives credentials.
+const tokenFile = "AWS_WEB_IDENTITY_TOKEN_FILE"
+
+// ofRole are the variables by which a cluster tells a pod, or a task, where the credentials of its role are to be had.
+var ofRole = []string{tokenFile, "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"}
 
 // role has the credentials of the role of a pod or task.
 type role struct{ *credentials.IAM }

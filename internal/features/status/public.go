@@ -6,6 +6,7 @@ import (
 	"strings"
 )
 
+// What looks like a party, or an id, in a text for the public.
 var (
 	quotedParty = regexp.MustCompile(`"[^"]*::[^"]*"`) // a hint may have spaces
 	party       = regexp.MustCompile("[^\\s\"'`(),;<>\\[\\]{}]*::[^\\s\"'`(),;<>\\[\\]{}]*")

@@ -14,9 +14,6 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// noticesKept is how many different warnings and errors a journal keeps.
-const noticesKept = 12
-
 // Notice is a warning or an error of the log, without what names a party or a contract.
 type Notice struct {
 	At     time.Time `json:"at"` // last
@@ -27,6 +24,9 @@ type Notice struct {
 	Detail string    `json:"detail,omitempty"`
 	Do     string    `json:"what_to_do,omitempty"`
 }
+
+// noticesKept is how many different warnings and errors a journal keeps.
+const noticesKept = 12
 
 // Journal keeps the last warnings and errors of a log. It is safe for concurrent use.
 type Journal struct {

@@ -6,6 +6,7 @@ import (
 	"time"
 )
 
+// How often the streams are measured for the page's charts, and how long that is kept.
 const (
 	sampleEvery = 15 * time.Second
 	shownFor    = time.Hour

@@ -19,6 +19,7 @@ import (
 	"ledgerindexer/store"
 )
 
+// The page as HTML: its template, which render fills with a view of the data.
 var (
 	//go:embed page.html
 	pageHTML string

@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/internal/features/damllf"
 )
 
+// Limits on the columns of a typed view.
 const (
 	// mostColumns limits the columns of a value. Parts of larger values are jsonb.
 	mostColumns = 1000

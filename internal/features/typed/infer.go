@@ -7,6 +7,7 @@ import (
 	"strings"
 )
 
+// Limits on what is inferred from stored values where no package says a type: see Infer.
 const (
 	// mostMembers is the number of different members above which objects are taken for maps, not records.
 	mostMembers = 200

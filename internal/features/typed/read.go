@@ -11,9 +11,6 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// mostFields limits the listed fields of one value: more than a table can have columns.
-const mostFields = 5000
-
 // Packages reads packages for the types that they define. It caches them, and is not safe for concurrent use.
 type Packages struct {
 	// Content returns the content of a package, or an error that wraps ledger.ErrNotFound if there is none.
@@ -22,6 +19,9 @@ type Packages struct {
 	read   map[string]*damllf.Package
 	failed map[string]error // of those that are missing, damaged or can't be read
 }
+
+// mostFields limits the listed fields of one value: more than a table can have columns.
+const mostFields = 5000
 
 // Forget empties the cache.
 func (p *Packages) Forget() { p.read, p.failed = nil, nil }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// mostTimes is how many times as long as its fastest form a question may take, and mostTimesNow a question of the past,
-// beside the same one now.
+// mostTimes is how many times as long as its fastest form a question may take in the report, and mostTimesNow a
+// question of the past, beside the same one now.
 const mostTimes, mostTimesNow = 1.5, 2
 
 // bounds are how long ours may take beside another form, in ms; 0: there is no such form.

@@ -16,9 +16,6 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// bulkUpdates is how many updates a bulk file has: some hundred megabytes of JSON, as services make them.
-const bulkUpdates = 50_000
-
 // writeBulk writes the updates of a network into a folder, as bulk files with their list.
 func writeBulk(folder string, data *dataset) error {
 	const of = "0001-01-01T00:00:00Z~9999-01-01T00:00:00Z"
@@ -47,6 +44,9 @@ func writeBulk(folder string, data *dataset) error {
 	}
 	return os.WriteFile(filepath.Join(folder, "objects.json"), text, 0o600)
 }
+
+// bulkUpdates is how many updates a bulk file has: some hundred megabytes of JSON, as services make them.
+const bulkUpdates = 50_000
 
 // writeBulkFile writes some updates, each as a line, and returns the file's digest.
 func writeBulkFile(path string, data *dataset, from, to int) (digest string, err error) {

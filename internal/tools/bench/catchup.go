@@ -11,6 +11,7 @@ import (
 	"ledgerindexer/sandbox"
 )
 
+// The part catchup measures how fast a database catches up with a ledger.
 const (
 	// catchupEvents is the events of an update in the shape of ledger effects, on average.
 	catchupEvents = 2

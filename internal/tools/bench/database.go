@@ -14,9 +14,6 @@ import (
 	"ledgerindexer/store"
 )
 
-// warmUpRow is about a kilobyte of log for each row that is written.
-const warmUpRow = "SELECT repeat(md5(i::text), 30) FROM generate_series(1, 100000) i"
-
 // database is a PostgreSQL server, and the database that is measured. Another one with rows, left by an earlier run,
 // would keep the server busy while the next run is measured.
 type database struct {
@@ -24,6 +21,9 @@ type database struct {
 	postmaster int           // its process
 	pair       store.Schemas // which is measured
 }
+
+// warmUpRow is about a kilobyte of log for each row that is written.
+const warmUpRow = "SELECT repeat(md5(i::text), 30) FROM generate_series(1, 100000) i"
 
 // of returns the database with another pair of schemas in the place of the one that is measured.
 func (d *database) of(pair store.Schemas) *database {

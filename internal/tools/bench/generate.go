@@ -12,6 +12,7 @@ import (
 	"ledgerindexer/sandbox"
 )
 
+// The data sets that are served are made once, in pages of these sizes, from a ledger of the sandbox.
 const (
 	seed     = 1
 	pageSize = 2000 // elements; the largest page of updates

@@ -11,7 +11,7 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// The paths that control a growing ledger.
+// The paths that control a ledger that grows while it is followed: see growing.
 const (
 	pathGrow  = "/bench/grow" // grow at a rate (updates a second) for so many seconds, and answer with what was added
 	startSize = 1000          // updates at the start

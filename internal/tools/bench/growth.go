@@ -12,6 +12,7 @@ import (
 	"ledgerindexer/sandbox"
 )
 
+// The part growth measures a large database, of this size, beside a small one.
 const (
 	growthBase  = 100_000    // updates that are made; those of the whole ledger are copies
 	growthFirst = 10_000_000 // offset: all others have as many digits

@@ -15,13 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// limitBatch is how many rows of the first table one transaction of the limit writes, with the corresponding rows of
-// the others. It is so large that commits cost next to nothing.
-const limitBatch = 20_000
-
-// connections is how many psql write at once.
-const connections = 2
-
 // limit is the rows that one of our runs left, ready to be written by psql.
 type limit struct {
 	folder string
@@ -31,6 +24,13 @@ type limit struct {
 
 	derived map[string]int64 // rows derived from them
 }
+
+// limitBatch is how many rows of the first table one transaction of the limit writes, with the corresponding rows of
+// the others. It is so large that commits cost next to nothing.
+const limitBatch = 20_000
+
+// connections is how many psql write at once.
+const connections = 2
 
 // takeLimit copies the rows of the database into files for psql, cut into a part for each connection, and keeps its
 // schema with the partitions and the rows of all other tables. The rows are those of tables with one of these columns.

@@ -14,6 +14,7 @@ import (
 	"ledgerindexer/sandbox"
 )
 
+// The part network measures how fast the updates of a network are indexed.
 const (
 	networkMost  = 1000 // updates of a page
 	networkLeast = 0.85 // ratio to the limit

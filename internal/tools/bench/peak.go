@@ -6,14 +6,15 @@ import (
 	"ledgerindexer/internal/tools/resident"
 )
 
-const lookAtMemoryEvery = 20 * time.Millisecond
-
 // peakMeter follows the peak resident memory of a process, because the system no longer reports it after the process
 // has ended.
 type peakMeter struct {
 	end  chan struct{}
 	peak chan int64
 }
+
+// lookAtMemoryEvery is how often a peakMeter measures.
+const lookAtMemoryEvery = 20 * time.Millisecond
 
 func followPeak(pid int) *peakMeter {
 	m := &peakMeter{end: make(chan struct{}), peak: make(chan int64, 1)}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// ticks is Linux's unit of processor time, per second.
+// ticks is Linux's unit of processor time, per second; how much of it programs use is measured here.
 const ticks = 100
 
 // cpu returns the processor time of all the server's processes so far, ended ones included; 0 where the system does not

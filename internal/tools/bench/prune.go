@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// The part growth also prunes its database, while a reader asks.
 const (
 	readEvery  = 20 * time.Millisecond // between the questions of the reader while a database is pruned
 	keptEighth = 8                     // of the updates an eighth stays

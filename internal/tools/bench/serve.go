@@ -17,7 +17,7 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// serveCommand is the first argument of a process that serves, instead of a command line.
+// serveCommand is the first argument of a process of bench that serves a data set, instead of a command line.
 const serveCommand = "serve"
 
 // The kinds of server.

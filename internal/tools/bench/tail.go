@@ -13,6 +13,7 @@ import (
 	"ledgerindexer/store"
 )
 
+// The part tail measures how long an update takes from the ledger to a reader, at the ledger's end.
 const (
 	lookEvery = 5 * time.Millisecond // between queries for the visible offset
 	idleFor   = time.Minute          // how long requests are counted while nothing happens

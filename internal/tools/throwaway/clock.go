@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// clockLibraries are where libfaketime is, which gives the programs into which it is loaded another clock. Patterns as
-// in filepath.Glob.
+// clockLibraries are where libfaketime is, which gives the servers of tests another clock. Patterns as in
+// filepath.Glob.
 var clockLibraries = []string{
 	"/usr/lib/*/faketime/libfaketime.so.1", // Debian's package faketime
 	"/usr/local/lib/faketime/libfaketime.so.1",

@@ -20,13 +20,6 @@ import (
 	"time"
 )
 
-// superuser is the database user of clusters and containers.
-const superuser = "postgres"
-
-// socketPathLimit is the longest path of a Unix socket that every system accepts:
-// 104 bytes on macOS, 108 on Linux, with the final zero.
-const socketPathLimit = 103
-
 // cluster is a temporary database cluster and its server process.
 type cluster struct {
 	programs string // folder of initdb, postgres and pg_ctl
@@ -40,6 +33,13 @@ type cluster struct {
 	watcher *exec.Cmd
 	alive   *os.File // the watcher acts when this end of its pipe closes
 }
+
+// superuser is the database user of clusters and containers.
+const superuser = "postgres"
+
+// socketPathLimit is the longest path of a Unix socket that every system accepts:
+// 104 bytes on macOS, 108 on Linux, with the final zero.
+const socketPathLimit = 103
 
 // account is the system user that a cluster runs as.
 type account struct {

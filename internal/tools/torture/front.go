@@ -13,9 +13,6 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// faultTimeout is how long a fault waits for its occasion, such as a request.
-const faultTimeout = 1500 * ms
-
 // front is a server's address. The server can be away for a while, and its answers can be disturbed.
 type front struct {
 	address string
@@ -29,6 +26,9 @@ type front struct {
 	slow    time.Duration // before each answer
 	slowed  bool          // an answer was delayed
 }
+
+// faultTimeout is how long a fault waits for its occasion, such as a request.
+const faultTimeout = 1500 * ms
 
 // open listens on the former port, or at first on a free one.
 func (f *front) open(ctx context.Context) error {

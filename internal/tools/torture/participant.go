@@ -11,6 +11,7 @@ import (
 	"ledgerindexer/sandbox"
 )
 
+// The token that the programs show the participant.
 const (
 	tokenUser     = "indexer"
 	tokenLifetime = time.Hour

@@ -9,9 +9,6 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// wholeSnapshot is a list limit larger than any snapshot: release 3.4 serves a snapshot in one answer or not at all.
-const wholeSnapshot = 5000
-
 // plan is what a round runs.
 type plan struct {
 	seed           uint64
@@ -35,6 +32,9 @@ type plan struct {
 	redacts        bool // contracts and updates are redacted beside the daemon
 	prunes         bool // and old updates are pruned
 }
+
+// wholeSnapshot is a list limit larger than any snapshot: release 3.4 serves a snapshot in one answer or not at all.
+const wholeSnapshot = 5000
 
 // newPlan returns the plan of a round's seed.
 func newPlan(seed uint64) plan {

@@ -12,6 +12,7 @@ import (
 	"ledgerindexer/internal/tools/throwaway"
 )
 
+// Limits on the PostgreSQL server that faults hit.
 const (
 	diskSize    = 640 << 20 // bytes of the file system that is filled; a round takes about 100 MB
 	reviveLimit = time.Minute

@@ -19,6 +19,7 @@ import (
 	"ledgerindexer/sandbox"
 )
 
+// How long a round waits for a program to end.
 const (
 	stopLimit   = 90 * time.Second // of a program after SIGTERM
 	finishLimit = 5 * time.Minute  // of a program without faults

@@ -9,8 +9,8 @@ import (
 	"ledgerindexer/store/internal/rows"
 )
 
-// How much of batches that were written and are not shown yet is remembered, and how much of it one transaction shows,
-// about. An event takes some 200 bytes.
+// How much of batches that were written and are not shown yet a Pending remembers, and how much of it one transaction
+// shows, about. An event takes some 200 bytes.
 const (
 	pendingEvents = 100_000
 	EventsEnough  = 50_000

@@ -20,6 +20,7 @@ import (
 	"ledgerindexer/store/internal/session"
 )
 
+// How soon a leader that fell silent loses its role, and how long waiting for it takes.
 const (
 	// A leader that is paused or vanished loses its lock connection, and with it the lock, after lockIdleLimit.
 	pingEvery     = time.Second

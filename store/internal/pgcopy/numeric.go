@@ -6,12 +6,6 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// PostgreSQL's numeric has digits of base 10000, on both sides of the point: each stands for four of a decimal's.
-const numericDigit = 4
-
-// commonDecimal is what most fees and rewards are.
-const commonDecimal = "0.0000000000"
-
 // appendDecimal appends a number in the binary format of numeric, with its length before it, as the server would send
 // it. It comes straight from the text: pgx makes big numbers of it, which takes ten times as long.
 func appendDecimal(to []byte, d ledger.Decimal) []byte {
@@ -59,6 +53,12 @@ func appendDecimal(to []byte, d ledger.Decimal) []byte {
 	}
 	return to
 }
+
+// PostgreSQL's numeric has digits of base 10000, on both sides of the point: each stands for four of a decimal's.
+const numericDigit = 4
+
+// commonDecimal is what most fees and rewards are.
+const commonDecimal = "0.0000000000"
 
 // numericDigitOf returns the number that at most four decimal digits stand for.
 func numericDigitOf(digits string) (n uint16) {

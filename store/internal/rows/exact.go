@@ -12,8 +12,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// The limits of jsonb: those of PostgreSQL's numeric, and a depth of nesting at which its recursive parser and printer
-// stay within the max_stack_depth of every server.
+// Values that jsonb can't hold are kept as they were sent (Exact). These are its limits: those of PostgreSQL's numeric,
+// and a depth of nesting at which its recursive parser and printer stay within the max_stack_depth of every server.
 const (
 	maxNesting        = 1_000
 	maxNumberDigits   = 131_072 // before the decimal point
