@@ -177,7 +177,7 @@ func TestARangeThatIsTooWideNearTheEndIsReadInParts(t *testing.T) {
 		l.ledger.growUnseen(5_000)
 		l.ledger.grow(1)
 		l.ledger.pageSize = 200
-		require.False(t, new(sizes).far(l.ledger.end-from), "nobody catches up")
+		require.False(t, new(windowSizes).far(l.ledger.end-from), "nobody catches up")
 		refused := tooWide(t, l.source, 1_000)
 		stop := l.run()
 		pass(time.Hour)

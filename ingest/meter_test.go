@@ -59,7 +59,7 @@ func TestMeterTellsRateAndTimeLeft(t *testing.T) {
 		}, m.told[0], "after two seconds")
 		require.Len(t, m.told, 77, "every third time from then on")
 
-		// A pace that changes is that of the last ten seconds soon.
+		// A rate that changes is that of the last ten seconds soon.
 		for i := range 110 {
 			time.Sleep(100 * time.Millisecond)
 			m.Add(t.Context(), 3500+100*int64(i+1), 8)

@@ -18,7 +18,7 @@ type pace struct {
 	retry  Retry
 	queued func(bytes int64) // Watch.Queued
 	tracer Tracer            // nil: nothing is traced
-	sizes  sizes
+	sizes  windowSizes
 	limit  limiter
 	rate   rate
 	pause  time.Time // no request begins before, because one failed

@@ -38,7 +38,7 @@ type reader struct {
 	tail   bool          // nothing is left to read: the next read is a poll
 	limit  int           // updates that a poll waits for; 0 counts as 1
 	rhythm rhythm
-	idle   idlePace
+	idle   idlePolls
 }
 
 // errFarBehind ends the tail when catching up is faster.

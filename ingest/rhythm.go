@@ -74,17 +74,17 @@ func longestGap(limit int) time.Duration {
 	return max(shortestGap, 2*gatherFor/time.Duration(limit))
 }
 
-// idlePace limits the rate of requests that bring nothing new. The zero value lets the first ones begin at once.
-type idlePace struct{ used time.Time } // the previous ones have used the time up to here, at one per pollEvery
+// idlePolls limits the rate of requests that bring nothing new. The zero value lets the first ones begin at once.
+type idlePolls struct{ used time.Time } // the previous ones have used the time up to here, at one per pollEvery
 
 // begin waits until the next request may begin, or ctx ends, and returns the time.
-func (p *idlePace) begin(ctx context.Context) time.Time {
+func (p *idlePolls) begin(ctx context.Context) time.Time {
 	Sleep(ctx, time.Until(p.used.Add(-pollsAtOnce*pollEvery)))
 	return time.Now()
 }
 
 // ended records whether a request brought nothing new.
-func (p *idlePace) ended(began time.Time, nothing bool) {
+func (p *idlePolls) ended(began time.Time, nothing bool) {
 	if !nothing {
 		p.used = time.Time{}
 		return

@@ -26,9 +26,9 @@ const (
 	nearPages = 3
 )
 
-// sizes learns from the pages how dense the updates are, how large, and how many the server puts in a page. Older
+// windowSizes learns from the pages how dense the updates are, how large, and how many the server puts in a page. Older
 // windows count less with each new one.
-type sizes struct {
+type windowSizes struct {
 	Ranges
 	offsets, updates, bytes float64 // of recent windows
 	page                    float64 // updates in a full page; 0: nothing was learned yet
@@ -36,7 +36,7 @@ type sizes struct {
 }
 
 // learn learns from a page; cut says that it ended before the range that was asked for.
-func (s *sizes) learn(page *ledger.Page, cut bool) {
+func (s *windowSizes) learn(page *ledger.Page, cut bool) {
 	const keep = 0.8
 	covered, updates := float64(page.To-page.From), float64(len(page.Updates))
 	s.offsets = keep*s.offsets + covered
@@ -56,7 +56,7 @@ func (s *sizes) learn(page *ledger.Page, cut bool) {
 	s.answered(page.To - page.From)
 }
 
-func (s *sizes) fullPage() float64 {
+func (s *windowSizes) fullPage() float64 {
 	if s.page == 0 {
 		return mostServed
 	}
@@ -65,7 +65,7 @@ func (s *sizes) fullPage() float64 {
 
 // aim returns how many updates a window should bring: a little less than a full page, because one more would cost a
 // second request.
-func (s *sizes) aim() float64 {
+func (s *windowSizes) aim() float64 {
 	aim := max(0.9*s.fullPage(), fewestAimedAt)
 	if each := s.bytesEach(); each > 0 {
 		aim = min(aim, windowBytes/each)
@@ -74,7 +74,7 @@ func (s *sizes) aim() float64 {
 }
 
 // density returns the updates per offset; 1 before anything was learned.
-func (s *sizes) density() float64 {
+func (s *windowSizes) density() float64 {
 	if s.offsets == 0 {
 		return 1
 	}
@@ -82,7 +82,7 @@ func (s *sizes) density() float64 {
 }
 
 // bytesEach returns the bytes of JSON per update; 0: not known.
-func (s *sizes) bytesEach() float64 {
+func (s *windowSizes) bytesEach() float64 {
 	if s.updates < 0.5 {
 		return 0
 	}
@@ -90,11 +90,11 @@ func (s *sizes) bytesEach() float64 {
 }
 
 // expectBytes returns how many bytes of JSON a range is expected to bring; 0: not known.
-func (s *sizes) expectBytes(offsets ledger.Offset) int64 {
+func (s *windowSizes) expectBytes(offsets ledger.Offset) int64 {
 	return int64(min(float64(offsets)*s.density()*s.bytesEach(), math.MaxInt32))
 }
 
-func (s *sizes) nextWidth() float64 {
+func (s *windowSizes) nextWidth() float64 {
 	if s.width == 0 {
 		return firstWidth
 	}
@@ -102,20 +102,20 @@ func (s *sizes) nextWidth() float64 {
 }
 
 // far reports whether a range is long enough to be read in parallel.
-func (s *sizes) far(offsets ledger.Offset) bool {
+func (s *windowSizes) far(offsets ledger.Offset) bool {
 	return float64(offsets)*s.density() > nearPages*s.fullPage()
 }
 
 // plan is what is still to be read: ranges in order, from which windows are cut.
 type plan struct {
-	sizes   *sizes
+	sizes   *windowSizes
 	missing []ledger.Range
 	end     ledger.Offset // the end of all ranges that were ever planned
 	limit   ledger.Offset // nothing is read from here on
 }
 
 // newPlan plans the range after an offset up to another one, without the ranges that are stored, which are in order.
-func newPlan(sizes *sizes, at, end ledger.Offset, stored []ledger.Range) *plan {
+func newPlan(sizes *windowSizes, at, end ledger.Offset, stored []ledger.Range) *plan {
 	p := &plan{sizes: sizes, end: at, limit: math.MaxInt64}
 	for _, r := range stored {
 		p.extend(r.From)

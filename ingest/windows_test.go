@@ -35,7 +35,7 @@ func TestWindowsCrossAGap(t *testing.T) {
 	t.Parallel()
 	const gap = 1 << 52
 	dense, nothing := server{1e-6, 2000, 1000}, server{0, 0, 1000}
-	var s sizes
+	var s windowSizes
 	p := newPlan(&s, 0, 1<<60, nil)
 	var at ledger.Offset
 	read := func(from server) *ledger.Page {
@@ -65,7 +65,7 @@ func TestWindowsCrossAGap(t *testing.T) {
 // Windows grow or shrink until they bring a little less than a page, whatever they began with.
 func TestWindowsFollowTheServer(t *testing.T) {
 	t.Parallel()
-	var s sizes
+	var s windowSizes
 	p := newPlan(&s, 0, 1<<60, nil)
 	for _, c := range []struct {
 		name string
@@ -102,7 +102,7 @@ func TestWindowsFollowTheServer(t *testing.T) {
 // A range that is too much for the server is asked for in halves, also where nothing else is known of it.
 func TestAWindowThatFailsIsHalved(t *testing.T) {
 	t.Parallel()
-	s := sizes{offsets: 1e9, updates: 1}
+	s := windowSizes{offsets: 1e9, updates: 1}
 	const end = 1_000_000_000
 	p := newPlan(&s, 0, end, nil)
 	for i := range 10 {
@@ -124,7 +124,7 @@ func TestAWindowThatFailsIsHalved(t *testing.T) {
 // A range with few updates is cut into several windows all the same, so that they are fetched at a time.
 func TestAShortRangeIsReadInParallel(t *testing.T) {
 	t.Parallel()
-	s := sizes{offsets: 1000, updates: 1000, page: 2000, width: 1800}
+	s := windowSizes{offsets: 1000, updates: 1000, page: 2000, width: 1800}
 	p := newPlan(&s, 100, 2100, nil)
 	windows := 0
 	for {
@@ -155,7 +155,7 @@ func TestAPlanCoversWhatIsMissing(t *testing.T) {
 			}
 			at = to + random.IntN(900)
 		}
-		s := sizes{width: float64(1 + random.IntN(400))}
+		s := windowSizes{width: float64(1 + random.IntN(400))}
 		p := newPlan(&s, 0, end/2, stored)
 		if p.end < end {
 			p.extend(end)

@@ -13,7 +13,7 @@ type Progress struct {
 	End       int64         `json:"end,omitzero"` // the position at which the work ends; 0: not known
 	UnitsDone int64         `json:"done"`         // since BeganAt
 	Rate      float64       `json:"per_second"`   // recent units per second
-	TimeLeft  time.Duration `json:"-"`            // until Position reaches End, at the recent pace; 0: not known
+	TimeLeft  time.Duration `json:"-"`            // until Position reaches End, at the recent rate; 0: not known
 	Ended     bool          `json:"-"`            // nothing more is to do for now
 }
 

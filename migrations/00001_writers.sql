@@ -17,23 +17,23 @@ CREATE SCHEMA ledger;
 COMMENT ON SCHEMA ledger IS 'The ledger as one participant shows it, up to ledger.latest_offset(). Read docs/sql.md.';
 
 CREATE TABLE leadership (
-    role      text PRIMARY KEY,
+    lease      text PRIMARY KEY,
     epoch     bigint NOT NULL,
     holder    text,
     led_since timestamptz
 );
-INSERT INTO leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0), ('pruning', 0), ('repair', 0);
-COMMENT ON TABLE leadership IS 'One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that an earlier leader can commit nothing.';
+INSERT INTO leadership (lease, epoch) VALUES ('updates', 0), ('transactions', 0), ('pruning', 0), ('repair', 0);
+COMMENT ON TABLE leadership IS 'One row per lease: the right to write a stream, to prune, or to repair. Every write transaction holds its row FOR SHARE at its own epoch, so that an earlier leader can commit nothing.';
 
--- What is locked are views that show nothing. A role that may only read can't lock them against others, as it could with advisory
+-- What is locked are views that show nothing. A database role that may only read can't lock them against others, as it could with advisory
 -- locks; and vacuum, which would wait for the leader, passes views by.
 DO $$
 DECLARE
     lock record;
 BEGIN
     FOR lock IN
-        SELECT 'lead_' || role AS name, 'Locked by the process that has the role.' AS use FROM leadership
-        UNION ALL SELECT 'turn_' || role, 'Locked by each transaction that writes in the role. Writers share it; a repair waits here for its turn.' FROM leadership
+        SELECT 'lead_' || lease AS name, 'Locked by the process that has the lease.' AS use FROM leadership
+        UNION ALL SELECT 'turn_' || lease, 'Locked by each transaction that writes with the lease. Writers share it; a repair waits here for its turn.' FROM leadership
         UNION ALL VALUES ('turn_lists', 'Locked by who adds lists of parties.'), ('turn_indexes', 'Locked by who makes or drops indexes of fields.')
     LOOP
         EXECUTE format('CREATE VIEW %I WITH (security_invoker = true) AS SELECT', lock.name);

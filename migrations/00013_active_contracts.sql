@@ -224,7 +224,7 @@ COMMENT ON VIEW needed_creations IS 'The creation events of contracts from where
 
 -- Resyncs: the active contracts that a participant shows at the watermark are taken in -----------------------------
 --
--- What begins there is a row of created at the offset of the resync, of origin snapshot, what ends there a departure. Their nodes lie above those of all events.
+-- What begins there is a row of created at the offset of the resync, of origin snapshot, what ends there a row of resync_deactivations. Their nodes lie above those of all events.
 -- Until the last page is read all waits in tables of its own: no reader sees a part of it.
 
 CREATE TABLE resyncs (
@@ -241,7 +241,7 @@ CREATE TABLE resyncs (
 CREATE UNIQUE INDEX resyncs_one_unfinished ON resyncs ((finished_at IS NULL)) WHERE finished_at IS NULL;
 COMMENT ON TABLE resyncs IS 'The resyncs: where, in which scope, and the node of the first row. token: where the next page of an unfinished one starts.';
 
-CREATE TABLE departures (
+CREATE TABLE resync_deactivations (
     ledger_offset    bigint  NOT NULL,
     node_id          integer NOT NULL,
     synchronizer_ref integer NOT NULL,
@@ -249,8 +249,8 @@ CREATE TABLE departures (
     reason           text    NOT NULL CHECK (reason IN ('scope changed', 'not shown')),
     PRIMARY KEY (ledger_offset, node_id)
 );
-CREATE INDEX departures_contract_id ON departures USING hash (contract_id);
-COMMENT ON TABLE departures IS 'Where contracts that were active here end without an event, because the participant does not show them: synchronizer_ref as in active_contracts.';
+CREATE INDEX resync_deactivations_contract_id ON resync_deactivations USING hash (contract_id);
+COMMENT ON TABLE resync_deactivations IS 'Deactivations without an event, by resyncs: of contracts that were active here and that the participant does not show. synchronizer_ref as in active_contracts.';
 
 CREATE TABLE resync_created (LIKE created, PRIMARY KEY (node_id));
 COMMENT ON TABLE resync_created IS 'What an unfinished resync has found that is not active here, as it will stand in created.';
@@ -293,7 +293,7 @@ FROM (
     WHERE r.kind = 'unassigned' AND r.created_offset IS NULL
     UNION ALL
     SELECT d.ledger_offset, d.node_id, 6, d.contract_id, d.synchronizer_ref, 0, false, NULL, NULL
-    FROM departures d
+    FROM resync_deactivations d
 ) e
 LEFT JOIN LATERAL (
     SELECT y.position_id, y.amount, y.locked, y.locked_until FROM holding_events y
@@ -337,7 +337,7 @@ FROM (
         WHERE r.ledger_offset > from_exclusive AND r.ledger_offset <= to_inclusive AND r.kind = 'unassigned'
         UNION ALL
         SELECT d.contract_id, d.synchronizer_ref, d.ledger_offset, d.node_id, 5, NULL, NULL, false
-        FROM departures d
+        FROM resync_deactivations d
         WHERE d.ledger_offset > from_exclusive AND d.ledger_offset <= to_inclusive
     ) e
 ) t

@@ -358,7 +358,7 @@ CREATE FUNCTION ends_are_kept() RETURNS boolean LANGUAGE plpgsql STABLE PARALLEL
 SET search_path FROM CURRENT AS $$
 BEGIN
     RETURN ledger.state_floor() IS NOT NULL
-        AND NOT EXISTS (SELECT FROM departures)
+        AND NOT EXISTS (SELECT FROM resync_deactivations)
         AND NOT EXISTS (SELECT FROM scopes s WHERE s.definition -> 'reassignments' = 'false')
         AND NOT EXISTS (SELECT FROM created c WHERE c.acs_delta = false AND c.stakeholders_ref IS NULL);
 END

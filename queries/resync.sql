@@ -11,7 +11,7 @@ FROM (
     UNION ALL
     SELECT c.node_id FROM created c WHERE c.ledger_offset = @ledger_offset
     UNION ALL
-    SELECT d.node_id FROM departures d WHERE d.ledger_offset = @ledger_offset
+    SELECT d.node_id FROM resync_deactivations d WHERE d.ledger_offset = @ledger_offset
     UNION ALL
     SELECT r.node_id FROM resyncs r WHERE r.ledger_offset = @ledger_offset
 ) x;
@@ -46,9 +46,9 @@ WITH asked AS MATERIALIZED (
 SELECT a.contract_id, a.synchronizer_ref FROM asked k
 JOIN active_contracts a ON a.contract_id = k.contract_id AND a.synchronizer_ref = k.synchronizer_ref;
 
--- name: ResyncDepart :exec
+-- name: ResyncDeactivateRest :exec
 -- Ends what is active here and was not shown.
-INSERT INTO departures (ledger_offset, node_id, synchronizer_ref, contract_id, reason)
+INSERT INTO resync_deactivations (ledger_offset, node_id, synchronizer_ref, contract_id, reason)
 SELECT @ledger_offset::bigint, (x.number + sqlc.arg(first_node_id)::integer - 1)::integer, x.synchronizer_ref, x.contract_id, 'scope changed'
 FROM (
     SELECT a.synchronizer_ref, a.contract_id, row_number() OVER (ORDER BY a.activated_offset, a.activated_node_id) AS number
@@ -56,9 +56,9 @@ FROM (
     WHERE NOT EXISTS (SELECT FROM resync_shown k WHERE k.contract_id = a.contract_id AND k.synchronizer_ref = a.synchronizer_ref)
 ) x;
 
--- name: Depart :exec
+-- name: ResyncDeactivate :exec
 -- Ends contracts that the participant does not show as of an offset. The arrays are parallel.
-INSERT INTO departures (ledger_offset, node_id, synchronizer_ref, contract_id, reason)
+INSERT INTO resync_deactivations (ledger_offset, node_id, synchronizer_ref, contract_id, reason)
 SELECT @ledger_offset::bigint, (row_number() OVER () + sqlc.arg(first_node_id)::integer - 1)::integer, k.synchronizer_ref, k.contract_id, 'not shown'
 FROM (SELECT unnest(@contract_ids::text[]) AS contract_id, unnest(@synchronizer_refs::integer[]) AS synchronizer_ref) k;
 
@@ -89,6 +89,6 @@ JOIN created c ON c.served_offset = k.served_offset AND c.served_node_id = k.ser
 WHERE c.ledger_offset <= @at::bigint
 ORDER BY k.served_offset, k.served_node_id, c.ledger_offset DESC, c.node_id DESC;
 
--- name: DeparturesOf :many
+-- name: ResyncDeactivationsOf :many
 -- The offsets at which some contracts end without an event.
-SELECT DISTINCT d.ledger_offset FROM departures d WHERE d.contract_id = ANY (@contract_ids::text[]);
+SELECT DISTINCT d.ledger_offset FROM resync_deactivations d WHERE d.contract_id = ANY (@contract_ids::text[]);

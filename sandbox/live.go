@@ -8,15 +8,15 @@ import (
 // RunLive grows the ledger at a steady rate until the context is done. A rate of
 // zero or less only waits.
 func (l *Ledger) RunLive(ctx context.Context, updatesPerSecond float64) {
-	_ = Pace(ctx, updatesPerSecond, func(n int) error { // which fails only if that does
+	_ = AtRate(ctx, updatesPerSecond, func(n int) error { // which fails only if that does
 		l.Grow(n)
 		return nil
 	})
 }
 
-// Pace calls grow with how many updates are due, at a steady rate, until the context
+// AtRate calls grow with how many updates are due, at a steady rate, until the context
 // is done or grow fails. A rate of zero or less only waits.
-func Pace(ctx context.Context, updatesPerSecond float64, grow func(n int) error) error {
+func AtRate(ctx context.Context, updatesPerSecond float64, grow func(n int) error) error {
 	if updatesPerSecond <= 0 {
 		<-ctx.Done()
 		return nil

@@ -433,7 +433,7 @@ func TestAttackByLocks(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, a.Rows("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"),
 				"an advisory lock is everybody's")
-			for _, role := range session.Roles {
+			for _, role := range session.Leases {
 				require.Empty(t, a.try("SET application_name = '"+session.DefaultSchemas.SessionPrefix(role)+"1'"))
 			}
 			taken := a.takeEveryLock()
@@ -442,14 +442,14 @@ func TestAttackByLocks(t *testing.T) {
 				require.True(t, strings.HasSuffix(lock, " ACCESS SHARE"), lock)
 			}
 
-			a.EndLock(RoleUpdates)
+			a.EndLock(LeaseUpdates)
 			l := a.leadUpdates(a.store())
 			require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.OneCreation(10, 7_000_000)))
 			require.Equal(t, "7000000", a.Watermark())
-			a.EndLock(RoleTransactions)
+			a.EndLock(LeaseTransactions)
 			a.leadTransactions(a.store())
-			a.lead(a.store(), RolePruning)
-			a.lead(a.store(), RoleRepair)
+			a.lead(a.store(), LeasePruning)
+			a.lead(a.store(), LeaseRepair)
 			var still int
 			require.NoError(t, a.alice.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND mode = 'AccessShareLock'").Scan(&still))
 			require.GreaterOrEqual(t, still, len(taken))

@@ -7,18 +7,18 @@
 //   - The watermark moves only by compare-and-swap, and only forward.
 //   - A record of the transaction history, what is derived from it, and the position behind it commit together. The
 //     position moves only by compare-and-swap of its revision.
-//   - Every write transaction first holds its role's leadership row at its own epoch, so that a leader of the past
+//   - Every write transaction first holds the row of its lease at its own epoch, so that a leader of the past
 //     can commit nothing.
 //   - After any error the outcome of a transaction is unknown: callers read the watermark, or the position,
 //     again, never assume.
 //
-// A writer takes a role, and has what only that role may do: UpdatesWriter, TransactionsWriter or PruningWriter.
+// A writer takes a lease, and has what only that lease may do: UpdatesWriter, TransactionsWriter or PruningWriter.
 // Package audit compares, repairs and seals.
 //
 // Each room in internal has one subject, and the linter keeps it from using what is above it: tables (which tables
 // there are), pgcopy (encoding for COPY), pg (codes of errors, ends of transactions), session (connections, refusals),
 // partitions (attaching and cutting them), names (numbers of names), redacted (what was redacted, and taking it out),
-// leadership (the term of a role), bounds (what the database says that it holds), amulets (the updates that records
+// leadership (the term of a lease), bounds (what the database says that it holds), amulets (the updates that records
 // follow from), rows (pure functions from what was read to rows), active (what updates do to the active set), writing
 // (what writers and repairs write alike), storetest (what the tests share).
 //

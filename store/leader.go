@@ -10,23 +10,23 @@ import (
 	"ledgerindexer/store/internal/pg"
 )
 
-// Leader is a role that this process holds, at one epoch. Its writes fail with ErrNotLeader once another process has
-// raised the epoch. It is safe for concurrent use. What only the role's holder may do is among the methods of the types
+// Leader is a lease that this process holds, at one epoch. Its writes fail with ErrNotLeader once another process has
+// raised the epoch. It is safe for concurrent use. What only the lease's holder may do is among the methods of the types
 // that have one: UpdatesWriter, TransactionsWriter and PruningWriter.
 type Leader struct {
 	store *Store
 	term  *leadership.Term
 }
 
-// leadTimeout is how long taking a role may take. A server that is gone without a word would be waited for for longer,
+// leadTimeout is how long taking a lease may take. A server that is gone without a word would be waited for for longer,
 // and another one is in its place.
 const leadTimeout = time.Minute
 
-// lead tries once to take the role. ok is false where another process has it.
-func (s *Store) lead(ctx context.Context, role Role) (leader *Leader, ok bool, err error) {
+// lead tries once to take the lease. ok is false where another process has it.
+func (s *Store) lead(ctx context.Context, lease Lease) (leader *Leader, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, leadTimeout)
 	defer cancel()
-	term, ok, err := leadership.Take(ctx, s.db, role)
+	term, ok, err := leadership.Take(ctx, s.db, lease)
 	if err != nil || !ok {
 		return nil, false, err
 	}
@@ -39,20 +39,20 @@ func (s *Store) lead(ctx context.Context, role Role) (leader *Leader, ok bool, e
 	return &Leader{store: s, term: term}, true, nil
 }
 
-// Epoch returns the number of this leader's term; a later leader of the role has a greater one.
+// Epoch returns the number of this leader's term; a later leader of the lease has a greater one.
 func (l *Leader) Epoch() int64 { return l.term.Epoch() }
 
-// Term returns the term that the leader has the role for, for package audit.
+// Term returns the term that the leader has the lease for, for package audit.
 func (l *Leader) Term() *leadership.Term { return l.term }
 
-// Lost returns a channel that is closed when the role is lost, because its lock connection ended, or because a write
+// Lost returns a channel that is closed when the lease is lost, because its lock connection ended, or because a write
 // found its epoch over. Err then says why.
 func (l *Leader) Lost() <-chan struct{} { return l.term.Lost() }
 
-// Err returns why the role was lost; nil while it is held.
+// Err returns why the lease was lost; nil while it is held.
 func (l *Leader) Err() error { return l.term.Err() }
 
-// Close gives the role up, after the transactions under way have ended.
+// Close gives the lease up, after the transactions under way have ended.
 func (l *Leader) Close() { l.term.Close() }
 
 // Leadership is the process that led last, and may lead now.
@@ -60,21 +60,21 @@ type Leadership struct {
 	Epoch  int64
 	Holder string
 	Since  time.Time // zero: nobody led yet
-	Leads  bool      // it has the role now; else it had it last
+	Leads  bool      // it has the lease now; else it had it last
 }
 
-// Leadership returns which process has a role, or had it last.
-func (s *Store) Leadership(ctx context.Context, role Role) (leadership Leadership, err error) {
+// Leadership returns which process has a lease, or had it last.
+func (s *Store) Leadership(ctx context.Context, lease Lease) (leadership Leadership, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
-		leadership, err = s.leadership(ctx, tx, role)
+		leadership, err = s.leadership(ctx, tx, lease)
 		return err
 	})
 	return leadership, err
 }
 
-func (s *Store) leadership(ctx context.Context, tx pgx.Tx, role Role) (_ Leadership, err error) {
-	defer pg.Wrap(&err, "read leadership of role %s", role)
-	row, err := s.db.Queries.LeadershipGet(ctx, tx, string(role))
+func (s *Store) leadership(ctx context.Context, tx pgx.Tx, lease Lease) (_ Leadership, err error) {
+	defer pg.Wrap(&err, "read leadership of lease %s", lease)
+	row, err := s.db.Queries.LeadershipGet(ctx, tx, string(lease))
 	return Leadership{Epoch: row.Epoch, Holder: textOf(row.Holder), Since: row.LedSince.Time, Leads: row.Leads}, err
 }
 

@@ -29,9 +29,9 @@ func TestLeadershipIsOfOneAtATime(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, ok)
 	require.Nil(t, l)
-	require.Equal(t, "1", d.Row("SELECT epoch FROM indexer.leadership WHERE role = 'updates'"), "one who did not get the role raised the epoch")
+	require.Equal(t, "1", d.Row("SELECT epoch FROM indexer.leadership WHERE lease = 'updates'"), "one who did not get the lease raised the epoch")
 
-	history := d.leadPruning(other) // a role of its own, beside the other
+	history := d.leadPruning(other) // a lease of its own, beside the other
 	require.NoError(t, first.Start(t.Context(), "", storetest.Scope, 0, true))
 
 	first.Close()
@@ -64,7 +64,7 @@ func TestLeadershipEpochIsOver(t *testing.T) {
 	l := d.started()
 	ctx := t.Context()
 	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(0, 10)))
-	d.Exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'updates'")
+	d.Exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE lease = 'updates'")
 
 	require.ErrorIs(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(10, 20)), ErrNotLeader)
 	require.ErrorIs(t, l.Append(ctx, storetest.Scope, []ledger.Page{{From: 10, To: 20}}), ErrNotLeader)
@@ -91,10 +91,10 @@ func TestLeadershipIsLostWithItsLock(t *testing.T) {
 		t.Fatal("lost at once")
 	default:
 	}
-	d.EndLock(RoleUpdates)
+	d.EndLock(LeaseUpdates)
 	<-l.Lost()
 	require.ErrorIs(t, l.Err(), ErrNotLeader)
-	require.ErrorContains(t, l.Err(), "lost the lock of role updates")
+	require.ErrorContains(t, l.Err(), "lost the lock of lease updates")
 	d.leadUpdates(d.store())
 	// The first tries may meet the sessions that the successor ended.
 	err := l.Append(t.Context(), storetest.Scope, storetest.OneCreation(0, 10))
@@ -111,10 +111,10 @@ func TestLeadershipLockSessionTimesOut(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	s := d.store()
-	conn, err := s.db.Connect(t.Context(), leadership.LockConfig(s.db, RoleUpdates))
+	conn, err := s.db.Connect(t.Context(), leadership.LockConfig(s.db, LeaseUpdates))
 	require.NoError(t, err)
 	defer pg.Close(t.Context(), conn)
-	lock, ok, err := session.TryHold(t.Context(), conn, RoleUpdates.Lead(), 5*time.Second)
+	lock, ok, err := session.TryHold(t.Context(), conn, LeaseUpdates.Lead(), 5*time.Second)
 	require.NoError(t, err)
 	require.True(t, ok)
 	var limit, name string
@@ -145,7 +145,7 @@ func TestAnIndexIsBuiltBesideWhoTakesALock(t *testing.T) {
 	ctx := t.Context()
 	s := d.store()
 	d.Exec("CREATE TABLE public.indexed (n integer)")
-	conn, err := s.db.Connect(ctx, leadership.LockConfig(s.db, RoleUpdates))
+	conn, err := s.db.Connect(ctx, leadership.LockConfig(s.db, LeaseUpdates))
 	require.NoError(t, err)
 	defer pg.Close(ctx, conn)
 	builder, watcher := d.Connect(), d.Connect()
@@ -160,7 +160,7 @@ func TestAnIndexIsBuiltBesideWhoTakesALock(t *testing.T) {
 	}
 	took, built := make(chan taken, 1), make(chan error, 1)
 	go func() {
-		lock, ok, err := session.TryHold(ctx, conn, RoleUpdates.Lead(), 0)
+		lock, ok, err := session.TryHold(ctx, conn, LeaseUpdates.Lead(), 0)
 		took <- taken{lock, ok, err}
 	}()
 	d.WaitOn(watcher, waits, "relation", "%lead_updates%")
@@ -206,20 +206,20 @@ func TestLeadershipSuccessorEndsOlderSessions(t *testing.T) {
 	historyTx, err := history.term.Pool.Begin(ctx)
 	require.NoError(t, err)
 	defer pg.Rollback(ctx, historyTx)
-	_, err = history.store.db.Queries.LeadershipHold(ctx, historyTx, dbsqlc.LeadershipHoldParams{Role: string(RolePruning), Epoch: history.term.Epoch()})
+	_, err = history.store.db.Queries.LeadershipHold(ctx, historyTx, dbsqlc.LeadershipHoldParams{Lease: string(LeasePruning), Epoch: history.term.Epoch()})
 	require.NoError(t, err)
 
 	idle, err := l.term.Pool.Begin(ctx)
 	require.NoError(t, err)
 	defer pg.Rollback(ctx, idle)
-	_, err = l.store.db.Queries.LeadershipHold(ctx, idle, dbsqlc.LeadershipHoldParams{Role: string(RoleUpdates), Epoch: l.term.Epoch()})
+	_, err = l.store.db.Queries.LeadershipHold(ctx, idle, dbsqlc.LeadershipHoldParams{Lease: string(LeaseUpdates), Epoch: l.term.Epoch()})
 	require.NoError(t, err)
 	blocker := d.Begin("LOCK TABLE indexer.unknown_elements IN SHARE MODE")
 	batch := make(chan error, 1)
 	go func() { batch <- l.Append(ctx, storetest.Scope, storetest.EveryKind(0)) }()
 	d.WaitForLock("COPY%unknown_elements%")
 
-	d.EndLock(RoleUpdates)
+	d.EndLock(LeaseUpdates)
 	successor := d.leadUpdates(d.store())
 	require.Error(t, <-batch)
 	require.Error(t, idle.Commit(ctx))
@@ -228,10 +228,10 @@ func TestLeadershipSuccessorEndsOlderSessions(t *testing.T) {
 	require.Empty(t, d.Coverage())
 	require.NoError(t, successor.Append(ctx, storetest.Scope, storetest.EveryKind(0)))
 	require.Equal(t, "4", d.Watermark())
-	require.NoError(t, historyTx.Commit(ctx), "a session of another role was ended")
+	require.NoError(t, historyTx.Commit(ctx), "a session of another lease was ended")
 }
 
-// Close gives the role up after the batch under way, which is not lost.
+// Close gives the lease up after the batch under way, which is not lost.
 func TestLeadershipCloseLetsABatchEnd(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

@@ -44,10 +44,10 @@ func (d *testDB) open(url string, change func(*Config)) *Store {
 
 func (d *testDB) store() *Store { return d.open(d.URL, nil) }
 
-// lead takes a role that has to be free.
-func (d *testDB) lead(s *Store, role Role) *Leader {
+// lead takes a lease that has to be free.
+func (d *testDB) lead(s *Store, lease Lease) *Leader {
 	d.T.Helper()
-	return leads(d, func(ctx context.Context) (*Leader, bool, error) { return s.lead(ctx, role) })
+	return leads(d, func(ctx context.Context) (*Leader, bool, error) { return s.lead(ctx, lease) })
 }
 
 func (d *testDB) leadUpdates(s *Store) *UpdatesWriter { d.T.Helper(); return leads(d, s.LeadUpdates) }

@@ -164,8 +164,8 @@ func newProvider(db *sql.DB, pair Schemas, files fs.FS) (*goose.Provider, error)
 func beginning(pair Schemas, text string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "SET LOCAL lock_timeout = %d;\n", lockPatience.Milliseconds())
-	for _, role := range session.Roles {
-		b.WriteString(role.Turn().Alone() + ";\n")
+	for _, lease := range session.Leases {
+		b.WriteString(lease.Turn().Alone() + ";\n")
 	}
 	b.WriteString("UPDATE leadership SET epoch = epoch + 1, holder = NULL, led_since = NULL WHERE epoch > 0;\n")
 	fmt.Fprintf(&b, readersOut, strings.Join(relationNames(text), ","), pair.Tables, pair.Views,

@@ -95,7 +95,7 @@ func TestAnOlderVersionStandsDown(t *testing.T) {
 	d := newDatabase(t)
 	older := d.started()
 	require.NoError(t, older.Append(t.Context(), storetest.Scope, storetest.EveryKind(0)))
-	repairs := d.lead(d.store(), RoleRepair)
+	repairs := d.lead(d.store(), LeaseRepair)
 	newest, err := SchemaVersion()
 	require.NoError(t, err)
 

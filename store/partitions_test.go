@@ -132,7 +132,7 @@ func TestPartitionsTakeSparseOffsets(t *testing.T) {
 func TestPartitionsOfTwoLeaders(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	leaders := []*Leader{d.lead(d.store(), RoleUpdates), d.lead(d.store(), RolePruning)}
+	leaders := []*Leader{d.lead(d.store(), LeaseUpdates), d.lead(d.store(), LeasePruning)}
 	var offsets []int64
 	for i := range int64(partitions.WidthStep + 6) {
 		offsets = append(offsets, i*partitions.FirstWidth+5)

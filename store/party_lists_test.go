@@ -103,7 +103,7 @@ func TestPartyListsAreNumberedOnce(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	s := d.store()
-	leaders := []*Leader{d.lead(s, RoleUpdates), d.lead(s, RolePruning), d.lead(d.store(), RoleRepair)}
+	leaders := []*Leader{d.lead(s, LeaseUpdates), d.lead(s, LeasePruning), d.lead(d.store(), LeaseRepair)}
 	var mu sync.Mutex
 	all, numbers := names.NewReferences(), map[string]int32{}
 	var group errgroup.Group

@@ -36,7 +36,7 @@ const (
 // sides of the floor is replaced by a copy of the rows that stay. They are copied up to the watermark beforehand, so
 // that little is left to be copied in the last part, which drops the old partitions.
 //
-// Its role keeps others from pruning meanwhile. Where nothing is stored
+// Its lease, LeasePruning, keeps others from pruning meanwhile. Where nothing is stored
 // up to the offset nothing happens. Errors: what PlanPrune refuses, a *ledger.Problem where other transactions don't
 // let go of the tables, ErrNotLeader, or the database's.
 func (l *PruningWriter) Prune(ctx context.Context, floor ledger.Offset) error {
@@ -242,7 +242,7 @@ func (p *pruning) end(ctx context.Context) error {
 	})
 }
 
-// refuseReset ends pruning if the updates were reset meanwhile, or their scope was changed: no role excludes these, and
+// refuseReset ends pruning if the updates were reset meanwhile, or their scope was changed: no lease excludes these, and
 // what they removed may have been copied. It also ends pruning if records began to be derived again, which needs the
 // updates.
 func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
@@ -315,7 +315,7 @@ func (p *pruning) lock(ctx context.Context, tx pgx.Tx) error {
 	if err := pg.WaitAtMost(ctx, tx, writersWait); err != nil {
 		return err
 	}
-	if err := p.leader.term.Exclude(ctx, tx, RoleUpdates); err != nil {
+	if err := p.leader.term.Exclude(ctx, tx, LeaseUpdates); err != nil {
 		return err
 	}
 	names := []string{"floors", "checkpoints"}

@@ -60,6 +60,6 @@ func TestProgressOfALeaderOnly(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
-	d.Exec(`UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'updates'`)
+	d.Exec(`UPDATE indexer.leadership SET epoch = epoch + 1 WHERE lease = 'updates'`)
 	require.ErrorIs(t, l.RecordProgress(t.Context(), ledger.Progress{Stream: "updates"}), ErrNotLeader)
 }

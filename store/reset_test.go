@@ -94,7 +94,7 @@ func TestResetRefusals(t *testing.T) {
 	_, err = l.Reset(t.Context(), 105)
 	storetest.RequireProblem(t, err, "holds nothing after offset 104", "from 100 up to 104")
 	require.Equal(t, []string{"100 104"}, d.Coverage())
-	d.Exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'updates'")
+	d.Exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE lease = 'updates'")
 	_, err = l.Reset(t.Context(), 102)
 	require.ErrorIs(t, err, ErrNotLeader)
 	require.Equal(t, "104", d.Watermark())

@@ -226,7 +226,7 @@ func (r *Resync) end(ctx context.Context, tx pgx.Tx, whole ledger.SnapshotProgre
 		}
 	}
 	if !r.added {
-		err := q.ResyncDepart(ctx, tx, dbsqlc.ResyncDepartParams{LedgerOffset: at,
+		err := q.ResyncDeactivateRest(ctx, tx, dbsqlc.ResyncDeactivateRestParams{LedgerOffset: at,
 			FirstNodeID: r.first + int32(whole.Entries)})
 		if err != nil {
 			return fmt.Errorf("end what is not shown: %w", err)

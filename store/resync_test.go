@@ -54,7 +54,7 @@ func TestAResyncIsKilledAtEveryPage(t *testing.T) {
 	progress := ledger.SnapshotProgress{At: 30}
 	for _, page := range resyncPages() {
 		require.Equal(t, before, d.shown())
-		d.EndLock(RoleUpdates)
+		d.EndLock(LeaseUpdates)
 		<-up.Lost()
 		up = d.leadUpdates(d.store())
 		resync := up.Resync(false)

@@ -40,13 +40,13 @@ func TestSessionsAreTold(t *testing.T) {
 	prefixes := map[string]bool{}
 	pairs := []Schemas{session.DefaultSchemas, {Tables: "second"}, {Tables: strings.Repeat("a", 24)}, {Tables: strings.Repeat("a", 23) + "b"}}
 	for _, pair := range pairs {
-		for _, role := range session.Roles {
+		for _, role := range session.Leases {
 			prefix := pair.SessionPrefix(role)
 			require.LessOrEqual(t, len(prefix), 60)
 			prefixes[prefix] = true
 		}
 	}
-	require.Len(t, prefixes, len(pairs)*len(session.Roles))
+	require.Len(t, prefixes, len(pairs)*len(session.Leases))
 }
 
 // Whoever calls a function has a search path of their own.

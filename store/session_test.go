@@ -73,9 +73,9 @@ func TestPoolerFreesTheLockOfALeaderThatIsGone(t *testing.T) {
 	s := d.open(d.behind(throwaway.PoolSessions), nil)
 	free := "SELECT NOT EXISTS (SELECT FROM indexer.lock_holders('indexer.lead_updates'))"
 	for name, goes := range map[string]string{"it vanishes": "", "it is silent": "SET idle_in_transaction_session_timeout = 1"} {
-		conn, err := s.db.Connect(t.Context(), leadership.LockConfig(s.db, RoleUpdates))
+		conn, err := s.db.Connect(t.Context(), leadership.LockConfig(s.db, LeaseUpdates))
 		require.NoError(t, err, name)
-		_, locked, err := session.TryHold(t.Context(), conn, RoleUpdates.Lead(), 5*time.Second)
+		_, locked, err := session.TryHold(t.Context(), conn, LeaseUpdates.Lead(), 5*time.Second)
 		require.NoError(t, err, name)
 		require.True(t, locked, name)
 		require.Equal(t, "false", d.Row(free), name)
@@ -97,7 +97,7 @@ func TestPoolerTakeover(t *testing.T) {
 	url := d.behind(throwaway.PoolSessions)
 	l := d.leadUpdates(d.open(url, nil))
 	require.NoError(t, l.Start(t.Context(), "participant::1", storetest.Scope, 0, true))
-	d.EndLock(RoleUpdates)
+	d.EndLock(LeaseUpdates)
 	<-l.Lost()
 	require.ErrorIs(t, l.Err(), ErrNotLeader)
 	next := d.leadUpdates(d.open(url, nil))

@@ -77,7 +77,7 @@ func (l *Leader) buildMissingIndexes(ctx context.Context, tx pgx.Tx) error {
 	return l.buildIndexes(ctx, tx, lateIndexes...)
 }
 
-// buildLateIndexes builds them at the same time, each in a transaction of its own, unless the role is lost. No rows may
+// buildLateIndexes builds them at the same time, each in a transaction of its own, unless the lease is lost. No rows may
 // be being written.
 func (l *UpdatesWriter) buildLateIndexes(ctx context.Context, entries int64) error {
 	l.store.db.Config.Logger.InfoContext(ctx, "building the snapshot's indexes", "entries", entries)

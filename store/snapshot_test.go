@@ -42,7 +42,7 @@ func TestSnapshot(t *testing.T) {
 	require.Equal(t, ledger.SnapshotProgress{At: 100, Next: storetest.Token("t1"), Entries: 4}, progress)
 
 	// A process that is killed and started again continues from what is stored.
-	d.EndLock(RoleUpdates)
+	d.EndLock(LeaseUpdates)
 	<-l.Lost()
 	l = d.leadUpdates(d.store())
 	unfinished, err := d.store().UnfinishedSnapshot(ctx)

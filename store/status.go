@@ -110,10 +110,10 @@ func (s *Store) status(ctx context.Context, tx pgx.Tx) (status Status, err error
 	if status.ParticipantID, err = q.ParticipantGet(ctx, tx); err != nil {
 		return status, fmt.Errorf("read the stored participant: %w", err)
 	}
-	if status.Leader, err = s.leadership(ctx, tx, RoleUpdates); err != nil {
+	if status.Leader, err = s.leadership(ctx, tx, LeaseUpdates); err != nil {
 		return status, err
 	}
-	if status.TransactionsLeader, err = s.leadership(ctx, tx, RoleTransactions); err != nil {
+	if status.TransactionsLeader, err = s.leadership(ctx, tx, LeaseTransactions); err != nil {
 		return status, err
 	}
 	snapshot, err := q.SnapshotUnfinished(ctx, tx)

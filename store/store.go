@@ -23,8 +23,8 @@ type (
 	Config = session.Config
 	// Schemas name the pair of schemas that a Store works on.
 	Schemas = session.Schemas
-	// Role is a writing role: at most one process has it at a time.
-	Role = session.Role
+	// Lease is the right to write certain streams, to prune, or to repair.
+	Lease = session.Lease
 	// Extent is how much of the ledger a database holds.
 	Extent = bounds.Extent
 	// CommitOrder is the place of a write among others that run at the same time.
@@ -34,12 +34,12 @@ type (
 // NetworkSchemas are the pair of schemas of the updates of a network.
 var NetworkSchemas = session.NetworkSchemas
 
-// The roles. The snapshot backfill takes RoleUpdates, because it lays the ground the updates stream stands on.
+// The leases. The snapshot backfill takes LeaseUpdates: the stream of updates continues what it stored.
 const (
-	RoleUpdates      = session.RoleUpdates
-	RoleTransactions = session.RoleTransactions
-	RolePruning      = session.RolePruning
-	RoleRepair       = session.RoleRepair
+	LeaseUpdates      = session.LeaseUpdates
+	LeaseTransactions = session.LeaseTransactions
+	LeasePruning      = session.LeasePruning
+	LeaseRepair       = session.LeaseRepair
 )
 
 // Errors that callers branch on. All but ErrPooled mean: read the watermark, or the position, again before writing

@@ -87,7 +87,7 @@ func TestTasksOfALeaderOfThePast(t *testing.T) {
 	outcomes := everyOutcome(t, d, l)
 	require.NoError(t, l.term.Partitions.Ensure(ctx, "created", slices.Values([]int64{0})))
 	d.Exec("INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref) VALUES (0, 9, 'snapshot', 'a', 1)")
-	d.Exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'updates'")
+	d.Exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE lease = 'updates'")
 
 	_, err := l.WantedLookups(ctx, 10)
 	require.ErrorIs(t, err, ErrNotLeader, "what is known can't be forgotten")

@@ -195,7 +195,7 @@ func TestHistoryLeaderOfThePast(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	h.append("a")
-	h.Exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'transactions'")
+	h.Exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE lease = 'transactions'")
 	known := storetest.Tap("b")
 	known.DomainID = storetest.Ptr("sync::new")
 	for _, records := range [][]ledger.Record{storetest.RecordsOf([]string{"b"}), {known}} {
@@ -235,7 +235,7 @@ func TestHistoryHooks(t *testing.T) {
 	require.Equal(t, map[string]int{"copy": 1, "project": 1, "commit": 2}, phases, "the first commit adds the domain")
 }
 
-// Both roles write at the same time, each led by another process, and find numbers for names that neither knew.
+// Both leases write at the same time, each led by another process, and find numbers for names that neither knew.
 func TestHistoryBesideTheUpdates(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

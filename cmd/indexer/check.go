@@ -23,7 +23,7 @@ type daemonFlags struct {
 	config.Scope
 	Daemon struct {
 		config.Run
-		config.Pace
+		config.RequestLimits
 		config.Profile
 		config.Traces
 	} `embed:""`

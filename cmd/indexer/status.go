@@ -30,7 +30,7 @@ func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, db *store.
 	if err != nil {
 		return err
 	}
-	sizes, err := db.Sizes(ctx)
+	sizes, err := db.DiskUse(ctx)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 		line("leader", "%s", leaderText(r.Leader, r.LeaderSince, r.Leads))
 	}
 	for _, w := range r.UnderWay {
-		line("under way", "%s, %s (%s ago)", w.Title(), terminal.Pace(w.Progress), terminal.Brief(w.Age))
+		line("under way", "%s, %s (%s ago)", w.Title(), terminal.Rate(w.Progress), terminal.Brief(w.Age))
 	}
 	if len(r.Streams) == 0 {
 		line("updates", "nothing indexed yet")

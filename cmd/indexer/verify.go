@@ -19,7 +19,7 @@ import (
 type verifyCommand struct {
 	config.Database
 	optionalSources
-	config.Pace
+	config.RequestLimits
 	config.Verify
 	Show int `default:"100" env:"-" placeholder:"N" help:"Print this many differences; the rest is counted. Default: ${default}."`
 	jsonFlag
@@ -62,7 +62,7 @@ const resultRepaired result = "repaired"
 func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
 	r := verifyReport{First: []audit.Difference{}, Relations: []relationDifference{}, repairs: c.Repair}
 	counts := map[relationDifference]int64{}
-	cfg := app.VerifyConfig{Database: c.Database, Sources: config.Sources(c.optionalSources), Pace: c.Pace,
+	cfg := app.VerifyConfig{Database: c.Database, Sources: config.Sources(c.optionalSources), RequestLimits: c.RequestLimits,
 		Verify: c.Verify, Show: bar.Show}
 	verified, err := app.RunVerify(ctx, cfg, logger, func(d audit.Difference) {
 		if d.Rendering == nil {

@@ -68,7 +68,7 @@ func growAgain(file string, of sandbox.Options, updates int) (*state, *sandbox.L
 // live grows the ledger at a rate until the context is done. After a kill, a restart continues with a ledger that is
 // longer by the updates of a second or two, and never shorter.
 func (s *state) live(ctx context.Context, l *sandbox.Ledger, rate float64) error {
-	err := sandbox.Pace(ctx, rate, func(n int) error {
+	err := sandbox.AtRate(ctx, rate, func(n int) error {
 		if wanted := l.Len() + n; wanted > s.noted.Updates {
 			if err := s.note(l, wanted+int(math.Ceil(rate))); err != nil {
 				return err

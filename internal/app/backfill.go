@@ -17,7 +17,7 @@ type Backfill struct {
 	config.Ledger
 	config.Scope
 	config.Snapshot
-	config.Pace
+	config.RequestLimits
 	config.Profile
 	// Show, if set, is called with the progress, about four times a second.
 	Show func(ledger.Progress) `kong:"-"`
@@ -32,7 +32,7 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger,
 		return ledger.SnapshotProgress{}, err
 	}
 	open := func(*store.Store) (seeder, error) {
-		return newParticipantSource(cfg.Ledger, cfg.Pace, cfg.Domain(), logger, observation{})
+		return newParticipantSource(cfg.Ledger, cfg.RequestLimits, cfg.Domain(), logger, observation{})
 	}
 	return seed(ctx, open, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote, cfg.Show)
 }
@@ -100,7 +100,7 @@ func seed(
 		tellLeftOut(ctx, logger, known.scope)
 	}
 	j := job[*store.UpdatesWriter]{
-		db: db, role: store.RoleUpdates, take: db.LeadUpdates, busy: "stop it before seeding from a snapshot",
+		db: db, lease: store.LeaseUpdates, take: db.LeadUpdates, busy: "stop it before seeding from a snapshot",
 		stream: "snapshot", logger: logger, show: show,
 	}
 	var progress ledger.SnapshotProgress

@@ -62,7 +62,7 @@ func TestMaxRequestsBoundsEverything(t *testing.T) {
 		sandbox.NewServer(l, sandbox.ServerOptions{Version: "3.4", ListLimit: 25, Latency: 2 * time.Millisecond}).ServeHTTP(w, r)
 	}))
 	cfg := indexerFor(throwaway.Migrated(t, migrate), server.URL, defaultScope())
-	cfg.Pace, cfg.VerifyRate, cfg.LookupRate = config.Pace{MaxRequests: 3}, 100_000, 100
+	cfg.RequestLimits, cfg.VerifyRate, cfg.LookupRate = config.RequestLimits{MaxRequests: 3}, 100_000, 100
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	mu.Lock()
 	defer mu.Unlock()

@@ -27,7 +27,7 @@ type choice struct {
 // clients that it uses.
 func (x *indexer) choose(ofHistory, ofNetwork []*stream) (c *choice, closeAll func(), err error) {
 	c = &choice{indexer: x, ofHistory: ofHistory, ofNetwork: ofNetwork}
-	c.stream = &stream{indexer: ofNetwork[0].indexer, role: store.RoleUpdates, title: "scan", sourceName: scanService}
+	c.stream = &stream{indexer: ofNetwork[0].indexer, lease: store.LeaseUpdates, title: "scan", sourceName: scanService}
 	closeAll = func() {
 		for _, service := range c.services {
 			service.Close()

@@ -114,7 +114,7 @@ func (x *indexer) addStreams() (checks []admin.Check, c *choice, closeAll func()
 		}
 		u := &updates{indexer: x, origin: p, start: p.start, open: p.ofScope}
 		closes, checks = append(closes, p.Close), append(checks, admin.Check{Name: "ledger", Try: p.ping})
-		x.streams = append(x.streams, &stream{indexer: x, role: store.RoleUpdates, title: "updates",
+		x.streams = append(x.streams, &stream{indexer: x, lease: store.LeaseUpdates, title: "updates",
 			sourceName: "the participant", work: u})
 	}
 	var ofHistory, ofNetwork []*stream
@@ -125,7 +125,7 @@ func (x *indexer) addStreams() (checks []admin.Check, c *choice, closeAll func()
 		}
 		closes, checks = append(closes, h.service.Close), append(checks, admin.Check{Name: "scan", Try: h.ping})
 		ofHistory = []*stream{{
-			indexer: x, role: store.RoleTransactions, title: "transactions", sourceName: scanService, work: h,
+			indexer: x, lease: store.LeaseTransactions, title: "transactions", sourceName: scanService, work: h,
 		}}
 	}
 	if read.Updates() || read.Auto() {

@@ -25,7 +25,7 @@ type Indexer struct {
 	config.Sources
 	config.Scope
 	config.Run
-	config.Pace
+	config.RequestLimits
 	config.Profile
 	config.Traces
 	// Changes, if set, calls apply with a configuration that has changed since the start, until ctx ends. apply returns
@@ -140,7 +140,7 @@ const scanService = "the Scan service"
 // may lead it.
 type stream struct {
 	*indexer
-	role       store.Role
+	lease      store.Lease
 	title      string     // its name in health and messages, which no other stream of the process has
 	sourceName string     // what it is read from, for messages
 	work       streamWork // nil: the stream of a choice, which writes nothing
@@ -168,8 +168,8 @@ type streamWork interface {
 		ok bool, err error)
 }
 
-// name returns the stream's name in the checkpoints and metrics of its pair of schemas, which is that of its role.
-func (s *stream) name() string { return string(s.role) }
+// name returns the stream's name in the checkpoints and metrics of its pair of schemas, which is that of its lease.
+func (s *stream) name() string { return string(s.lease) }
 
 // begin makes the stream one of the process's, for metrics and health.
 func (s *stream) begin() {

@@ -11,11 +11,11 @@ import (
 	"ledgerindexer/store"
 )
 
-// job is work that is done once, as the leader of a role. It takes the lead again if that is lost, because the database
+// job is work that is done once, as the holder of a lease. It takes the lease again if that is lost, because the database
 // was away or a repair has ended the term, and continues with what is stored.
 type job[W writer] struct {
 	db     *store.Store
-	role   store.Role
+	lease  store.Lease
 	take   func(context.Context) (W, bool, error)
 	busy   string // what to do if another process leads
 	stream string // for the log
@@ -41,7 +41,7 @@ func (j job[W]) term(ctx context.Context, work func(ctx context.Context, leader 
 	report func(ledger.Progress)) error) error {
 	var leader W
 	err := await(ctx, j.logger, "waiting for the database", func(ctx context.Context) (err error) {
-		leader, err = leadNow(ctx, j.db, j.role, j.take, j.busy)
+		leader, err = leadNow(ctx, j.db, j.lease, j.take, j.busy)
 		return err
 	})
 	if err != nil {

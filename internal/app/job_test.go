@@ -31,12 +31,12 @@ func TestBackfillsOutliveTheDatabase(t *testing.T) {
 	l.Grow(300)
 	at := quietOffset(t, l)
 	var mu sync.Mutex
-	role := store.RoleUpdates // whose leader loses the database with its next request; empty: nobody
+	lease := store.LeaseUpdates // whose leader loses the database with its next request; empty: nobody
 	ledgerURL := serve(t, l, sandbox.ServerOptions{StrictInterface: true, ListLimit: 40, Fault: func(*http.Request) *sandbox.Fault {
 		mu.Lock()
 		defer mu.Unlock()
-		if role != "" && leads(t, database, role) {
-			role = ""
+		if lease != "" && leads(t, database, lease) {
+			lease = ""
 			_ = postgres.Kill() // else the job ends, and does not lose the lead
 		}
 		return nil
@@ -102,14 +102,14 @@ func (lostLead) Err() error                                            { return 
 func (lostLead) RecordProgress(context.Context, ledger.Progress) error { return nil }
 func (lostLead) Close()                                                {}
 
-// leads reports whether a process has, or had, a role.
-func leads(t *testing.T, database string, role store.Role) (led bool) {
+// leads reports whether a process has, or had, a lease.
+func leads(t *testing.T, database string, lease store.Lease) (led bool) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), database)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = conn.Close(t.Context()) }()
-	err = conn.QueryRow(t.Context(), "SELECT holder IS NOT NULL FROM indexer.leadership WHERE role = $1", string(role)).Scan(&led)
+	err = conn.QueryRow(t.Context(), "SELECT holder IS NOT NULL FROM indexer.leadership WHERE lease = $1", string(lease)).Scan(&led)
 	return err == nil && led
 }

@@ -25,7 +25,7 @@ const (
 	noteFor = 3 * time.Second
 )
 
-// writer is what a leader of any role is.
+// writer is what the holder of any lease is.
 type writer interface {
 	Lost() <-chan struct{}
 	Err() error
@@ -33,8 +33,8 @@ type writer interface {
 	Close()
 }
 
-// leadNow takes the lead of a role. If another process has it, the error names that, with do as the cure.
-func leadNow[W any](ctx context.Context, db *store.Store, role store.Role, take func(context.Context) (W, bool, error),
+// leadNow takes a lease. If another process has it, the error names that, with do as the cure.
+func leadNow[W any](ctx context.Context, db *store.Store, lease store.Lease, take func(context.Context) (W, bool, error),
 	do string) (none W, err error) {
 	deadline := time.Now().Add(leadPatience)
 	for {
@@ -43,7 +43,7 @@ func leadNow[W any](ctx context.Context, db *store.Store, role store.Role, take 
 			return leader, err
 		}
 		if time.Now().After(deadline) {
-			who, err := db.Leadership(ctx, role)
+			who, err := db.Leadership(ctx, lease)
 			if err != nil {
 				return none, err
 			}

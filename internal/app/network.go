@@ -40,7 +40,7 @@ func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
 
 func (n *networkUpdates) streams() []*stream {
 	return []*stream{{
-		indexer: n.indexer, role: store.RoleUpdates, title: "network", sourceName: scanService,
+		indexer: n.indexer, lease: store.LeaseUpdates, title: "network", sourceName: scanService,
 		work: &updates{indexer: n.indexer, origin: n},
 	}}
 }

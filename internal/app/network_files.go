@@ -72,7 +72,7 @@ func RunNetworkFiles(ctx context.Context, cfg NetworkBackfill, logger *slog.Logg
 		return l.loaded, err
 	}
 	j := job[*store.UpdatesWriter]{
-		db: db, role: store.RoleUpdates, take: db.LeadUpdates, stream: "updates", logger: logger, show: cfg.Show,
+		db: db, lease: store.LeaseUpdates, take: db.LeadUpdates, stream: "updates", logger: logger, show: cfg.Show,
 		busy: "stop it before reading bulk files",
 	}
 	err = j.run(ctx, l.term)

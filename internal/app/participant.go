@@ -26,7 +26,7 @@ func newParticipantUpdates(x *indexer) (*participantUpdates, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, err := newParticipantSource(x.cfg.Ledger(), x.cfg.Pace, x.cfg.Domain(), x.logger, observed(x.metrics))
+	from, err := newParticipantSource(x.cfg.Ledger(), x.cfg.RequestLimits, x.cfg.Domain(), x.logger, observed(x.metrics))
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (u *participantUpdates) release(context.Context) string {
 }
 
 func (u *participantUpdates) ofScope(scope ledger.Scope) (source, error) {
-	return newParticipantSource(u.cfg.Ledger(), u.cfg.Pace, scope, u.logger, observed(u.metrics))
+	return newParticipantSource(u.cfg.Ledger(), u.cfg.RequestLimits, scope, u.logger, observed(u.metrics))
 }
 
 // startTasks implements daemonSource: it starts the tasks that are configured; they end with ctx.

@@ -46,7 +46,7 @@ func runPrune(ctx context.Context, cfg config.Database, p pruning, apply bool,
 	if err != nil || !apply || plan.Empty() {
 		return plan, held, err
 	}
-	leader, err := leadNow(ctx, db, store.RolePruning, db.LeadPruning,
+	leader, err := leadNow(ctx, db, store.LeasePruning, db.LeadPruning,
 		"wait until it is done: it prunes")
 	if err != nil {
 		return plan, held, err

@@ -15,7 +15,7 @@ import (
 type Reanchor struct {
 	config.Database
 	config.Ledger
-	config.Pace
+	config.RequestLimits
 	// From says from where on is compared; nil: from the first update that is stored.
 	From  *store.PruneBefore `kong:"-"`
 	Apply bool               `env:"-" help:"Remove what is after the last offset in common. Without this flag nothing is changed."`
@@ -50,7 +50,7 @@ func RunReanchor(ctx context.Context, cfg Reanchor, logger *slog.Logger) (done R
 	if !cfg.Apply {
 		return part(ctx, db, &cfg, logger)
 	}
-	leader, err := leadNow(ctx, db, store.RoleUpdates, db.LeadUpdates, "stop it before reanchoring")
+	leader, err := leadNow(ctx, db, store.LeaseUpdates, db.LeadUpdates, "stop it before reanchoring")
 	if err != nil {
 		return done, err
 	}
@@ -76,7 +76,7 @@ func part(ctx context.Context, db *store.Store, cfg *Reanchor, logger *slog.Logg
 		return done, db.CheckReset(ctx, 0)
 	}
 	open := func(scope ledger.Scope) (source, error) {
-		return newParticipantSource(cfg.Ledger, cfg.Pace, scope, logger, observation{})
+		return newParticipantSource(cfg.Ledger, cfg.RequestLimits, scope, logger, observation{})
 	}
 	from, err := open(scope)
 	if err != nil {

@@ -162,7 +162,7 @@ func (s *served) requireStrange(t *testing.T, kinds string) {
 // No world here has a resync.
 func notServed(column string) bool {
 	table, name, _ := strings.Cut(column, ".")
-	if strings.HasPrefix(table, "resync") || table == "departures" || strings.HasPrefix(name, "served_") {
+	if strings.HasPrefix(table, "resync") || strings.HasPrefix(name, "served_") {
 		return true
 	}
 	switch name {

@@ -23,7 +23,7 @@ func RunRedact(ctx context.Context, cfg config.Database, what audit.Redaction, r
 		return audit.New(db).PlanRedaction(ctx, what)
 	}
 	take := func(ctx context.Context) (*audit.Repairer, bool, error) { return audit.LeadRepair(ctx, db) }
-	repairer, err := leadNow(ctx, db, store.RoleRepair, take, "wait until it is done: it repairs, or redacts")
+	repairer, err := leadNow(ctx, db, store.LeaseRepair, take, "wait until it is done: it repairs, or redacts")
 	if err != nil {
 		return audit.RedactionReport{}, err
 	}

@@ -22,7 +22,7 @@ func RunReset(ctx context.Context, cfg config.Database, to ledger.Offset, apply 
 	if !apply {
 		return db.PlanReset(ctx, to)
 	}
-	leader, err := leadNow(ctx, db, store.RoleUpdates, db.LeadUpdates, "stop it before resetting")
+	leader, err := leadNow(ctx, db, store.LeaseUpdates, db.LeadUpdates, "stop it before resetting")
 	if err != nil {
 		return store.ResetReport{}, err
 	}

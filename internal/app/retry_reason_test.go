@@ -24,7 +24,7 @@ func TestReasonsOfRetries(t *testing.T) {
 	t.Parallel()
 	askAs := func(url, tokenFile string) error {
 		of := config.Ledger{LedgerURL: url, LedgerAccess: access.Config{TokenFile: tokenFile}}
-		from, err := newParticipantSource(of, config.Pace{MaxRequests: 1}, defaultScope().Domain(), testLogger(t), observation{})
+		from, err := newParticipantSource(of, config.RequestLimits{MaxRequests: 1}, defaultScope().Domain(), testLogger(t), observation{})
 		require.NoError(t, err)
 		defer from.Close()
 		if tokenFile != "" { // it is emptied after the start

@@ -12,11 +12,11 @@ import (
 // seal compares what is stored with its source again and seals it, window by window, until ctx ends, or all is sealed
 // after finish. add adds what to compare. The error is that of ingest.RunTask.
 func (x *indexer) seal(
-	ctx context.Context, task string, leader *store.Leader, finish <-chan struct{}, add func(*audit.Seals),
+	ctx context.Context, task string, leader *store.Leader, finish <-chan struct{}, add func(*audit.SealTask),
 ) error {
 	news, measured := false, time.Time{}
-	seals := audit.Seals{Rate: x.rates.verifications, Window: x.cfg.sealWindow, Logger: x.logger, Finish: finish,
-		Sealed: func(s audit.Sealing) {
+	seals := audit.SealTask{Rate: x.rates.verifications, Window: x.cfg.sealWindow, Logger: x.logger, Finish: finish,
+		Sealed: func(s audit.SealedWindow) {
 			x.metrics.Sealed(s.Stream, string(s.Result()), s.Differences)
 			news = true
 		}}
@@ -47,7 +47,7 @@ func (x *indexer) startSealing(ctx context.Context, b *background, leader *store
 		return
 	}
 	b.start(ingest.TaskVerification, func() error {
-		return x.seal(ctx, ingest.TaskVerification, leader.Leader, b.current, func(s *audit.Seals) {
+		return x.seal(ctx, ingest.TaskVerification, leader.Leader, b.current, func(s *audit.SealTask) {
 			s.AddUpdates(from, audit.NewSealer(x.store, leader.Leader))
 		})
 	})

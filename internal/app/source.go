@@ -67,12 +67,12 @@ type participantSource struct {
 	server atomic.Pointer[participant.Server] // what the participant last reported of itself
 }
 
-func newParticipantSource(cfg config.Ledger, pace config.Pace, scope ledger.Scope, logger *slog.Logger,
+func newParticipantSource(cfg config.Ledger, limits config.RequestLimits, scope ledger.Scope, logger *slog.Logger,
 	seen observation) (*participantSource, error) {
 	client, err := participant.New(participant.Config{
 		URL: cfg.LedgerURL, Access: cfg.LedgerAccess, Logger: logger, Observe: seen.request, Decoded: seen.decoded,
 		NotJSON:     seen.notJSON,
-		MaxRequests: pace.MaxRequests, MaxRate: pace.MaxRate,
+		MaxRequests: limits.MaxRequests, MaxRate: limits.MaxRate,
 	}, scope)
 	if err != nil {
 		return nil, &config.UsageError{Err: err}

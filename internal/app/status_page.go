@@ -38,7 +38,7 @@ func (x *indexer) newPage(build version.Build, journal *statuspage.Journal, c *c
 			i = len(cfg.Ledgers)
 			place[name] = i
 			of := statuspage.Ledger{Name: name,
-				Sized: func(sizes store.Sizes) { s.metrics.Sized(sizes.Ledger, sizes.Partitions) }}
+				Sized: func(sizes store.DiskUse) { s.metrics.Sized(sizes.Ledger, sizes.Partitions) }}
 			if s.work != nil {
 				of.Store = s.store
 			}

@@ -208,7 +208,7 @@ func (s *stream) standBy(ctx context.Context) error {
 	if s.cfg.UntilCurrent && time.Since(s.stands) > leadPatience {
 		looking, end := context.WithTimeout(ctx, lookFor)
 		defer end()
-		who, err := s.store.Leadership(looking, s.role)
+		who, err := s.store.Leadership(looking, s.lease)
 		if err != nil {
 			return err
 		}

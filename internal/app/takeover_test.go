@@ -79,10 +79,10 @@ func (s *stage) start() *process {
 	return p
 }
 
-// leader is the daemon that has a role; nil: nobody has had it yet.
-func (s *stage) leader(role store.Role) *process {
+// leader is the daemon that has a lease; nil: nobody has had it yet.
+func (s *stage) leader(lease store.Lease) *process {
 	var holder *string
-	err := s.conn.QueryRow(s.t.Context(), "SELECT holder FROM indexer.leadership WHERE role = $1", string(role)).Scan(&holder)
+	err := s.conn.QueryRow(s.t.Context(), "SELECT holder FROM indexer.leadership WHERE lease = $1", string(lease)).Scan(&holder)
 	require.NoError(s.t, err)
 	if holder == nil {
 		return nil
@@ -103,11 +103,11 @@ func (s *stage) standing(p *process) {
 }
 
 // taken waits until nobody but one of the others leads what a daemon led, and says how long that took.
-func (s *stage) taken(from *process, roles ...store.Role) time.Duration {
+func (s *stage) taken(from *process, leases ...store.Lease) time.Duration {
 	s.t.Helper()
 	began := time.Now()
-	for _, role := range roles {
-		eventually(s.t, "taking over "+string(role), func() bool { return s.leader(role) != from })
+	for _, lease := range leases {
+		eventually(s.t, "taking over "+string(lease), func() bool { return s.leader(lease) != from })
 	}
 	return time.Since(began)
 }
@@ -120,7 +120,7 @@ func (s *stage) followed() {
 }
 
 // blocked lets a daemon come to where it needs a table, does something to it there, and lets the table go.
-func (s *stage) blocked(role store.Role, relation string, then func()) {
+func (s *stage) blocked(lease store.Lease, relation string, then func()) {
 	s.t.Helper()
 	holder := s.connect()
 	tx, err := holder.Begin(s.t.Context())
@@ -132,7 +132,7 @@ func (s *stage) blocked(role store.Role, relation string, then func()) {
 		var waits bool
 		err := s.conn.QueryRow(s.t.Context(), `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
 			WHERE a.datname = current_database() AND NOT l.granted AND l.relation = $1::regclass AND a.application_name LIKE $2)`,
-			relation, "ledgerindexer "+string(role)+" epoch %").Scan(&waits)
+			relation, "ledgerindexer "+string(lease)+" epoch %").Scan(&waits)
 		require.NoError(s.t, err)
 		return waits
 	})
@@ -152,27 +152,27 @@ func TestTheOtherDaemonTakesOver(t *testing.T) {
 	program := build(t, "indexer", flags...)
 	for name, c := range map[string]struct {
 		signal   syscall.Signal
-		role     store.Role
+		lease    store.Lease
 		relation string // where it waits for this one when the signal comes
 		pooled   bool   // the daemons connect through PgBouncer
 	}{
-		"killed in a COPY":              {syscall.SIGKILL, store.RoleUpdates, "indexer.created", false},
-		"paused before the COMMIT":      {syscall.SIGSTOP, store.RoleUpdates, "indexer.checkpoints", false},
-		"paused in a COPY of a history": {syscall.SIGSTOP, store.RoleTransactions, "indexer.transactions", false},
-		"paused behind a pooler":        {syscall.SIGSTOP, store.RoleUpdates, "indexer.created", true},
+		"killed in a COPY":              {syscall.SIGKILL, store.LeaseUpdates, "indexer.created", false},
+		"paused before the COMMIT":      {syscall.SIGSTOP, store.LeaseUpdates, "indexer.checkpoints", false},
+		"paused in a COPY of a history": {syscall.SIGSTOP, store.LeaseTransactions, "indexer.transactions", false},
+		"paused behind a pooler":        {syscall.SIGSTOP, store.LeaseUpdates, "indexer.created", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, program, c.pooled)
 			s.start()
-			eventually(s.t, "leading", func() bool { return s.leader(store.RoleUpdates) != nil && s.leader(store.RoleTransactions) != nil })
+			eventually(s.t, "leading", func() bool { return s.leader(store.LeaseUpdates) != nil && s.leader(store.LeaseTransactions) != nil })
 			s.followed()
-			first := s.leader(c.role)
+			first := s.leader(c.lease)
 			second := s.start()
 			s.standing(second)
 
-			s.blocked(c.role, c.relation, func() { first.signal(t, c.signal) })
-			t.Logf("%s: taken over after %v", name, s.taken(first, store.RoleUpdates, store.RoleTransactions).Round(10*time.Millisecond))
+			s.blocked(c.lease, c.relation, func() { first.signal(t, c.signal) })
+			t.Logf("%s: taken over after %v", name, s.taken(first, store.LeaseUpdates, store.LeaseTransactions).Round(10*time.Millisecond))
 			s.ledger.Grow(40)
 			s.followed()
 
@@ -185,11 +185,11 @@ func TestTheOtherDaemonTakesOver(t *testing.T) {
 			s.standing(third)
 			s.ledger.Grow(40)
 			s.followed()
-			require.Same(t, second, s.leader(store.RoleUpdates))
+			require.Same(t, second, s.leader(store.LeaseUpdates))
 
 			second.signal(t, syscall.SIGKILL)
-			s.taken(second, store.RoleUpdates, store.RoleTransactions)
-			require.Same(t, third, s.leader(store.RoleUpdates))
+			s.taken(second, store.LeaseUpdates, store.LeaseTransactions)
+			require.Same(t, third, s.leader(store.LeaseUpdates))
 			s.ledger.Grow(40)
 			s.followed()
 			require.Empty(t, sandbox.Diff(s.ledger.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, s.ledger.End()), relations(t, s.database)))

@@ -143,7 +143,7 @@ func (h *transactions) startTasks(ctx context.Context, leader *store.Transaction
 	b := newBackground()
 	if h.cfg.VerifyRate > 0 {
 		b.start(ingest.TaskTransactionsVerification, func() error {
-			return h.seal(ctx, ingest.TaskTransactionsVerification, leader.Leader, b.current, func(s *audit.Seals) {
+			return h.seal(ctx, ingest.TaskTransactionsVerification, leader.Leader, b.current, func(s *audit.SealTask) {
 				s.AddTransactions(h.service, audit.NewSealer(h.store, leader.Leader))
 			})
 		})

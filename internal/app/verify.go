@@ -18,7 +18,7 @@ import (
 type VerifyConfig struct {
 	config.Database
 	config.Sources
-	config.Pace
+	config.RequestLimits
 	config.Verify
 	// Show, if set, is called with the progress of each step, about four times a second.
 	Show func(ledger.Progress)
@@ -332,7 +332,7 @@ func (v *verifyRun) open(scope ledger.Scope) (source, error) {
 	if v.cfg.OfNetwork() {
 		return newNetwork(v.cfg.Scan(), v.Logger, observation{})
 	}
-	return newParticipantSource(v.cfg.Ledger(), v.cfg.Pace, scope, v.Logger, observation{})
+	return newParticipantSource(v.cfg.Ledger(), v.cfg.RequestLimits, scope, v.Logger, observation{})
 }
 
 // resume passes to a source how far its updates are stored.

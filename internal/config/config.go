@@ -191,8 +191,8 @@ func (r Retention) Validate() error {
 	return nil
 }
 
-// Pace limits the requests of a program to the participant.
-type Pace struct {
+// RequestLimits limits the requests of a program to the participant.
+type RequestLimits struct {
 	MaxRequests int     `default:"8" placeholder:"N" help:"Most requests to the participant in flight; waiting for news does not count. There are fewer while it is slow or refuses some. Default: ${default}." group:"Participant:"`
 	MaxRate     float64 `default:"0" placeholder:"N" help:"Most requests to the participant per second; 0: no limit. Default: ${default}." group:"Participant:"`
 }
@@ -452,7 +452,7 @@ func checkAddress(address string) error {
 }
 
 // Validate refuses limits out of range.
-func (p Pace) Validate() error {
+func (p RequestLimits) Validate() error {
 	if p.MaxRequests < 1 || p.MaxRequests > 32 {
 		return fmt.Errorf("--max-requests must be 1 to 32, not %d", p.MaxRequests)
 	}

@@ -22,7 +22,7 @@ type fileFlags struct {
 		Sources
 		Scope
 		Run
-		Pace
+		RequestLimits
 	} `cmd:""`
 	File
 	Log

@@ -277,7 +277,7 @@ var settings = sync.OnceValues(func() ([]*kong.Flag, error) {
 		Scope
 		Log
 		Run
-		Pace
+		RequestLimits
 		Profile
 		Traces
 		Snapshot

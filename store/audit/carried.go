@@ -244,7 +244,7 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 	if err := writing.EnsureSnapshot(ctx, r.term.Partitions, page.progress.At); err != nil {
 		return err
 	}
-	return r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
+	return r.repair(ctx, leasesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
 		if err := refuse(tx); err != nil {
 			return err
 		}
@@ -285,7 +285,7 @@ func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []Ent
 		dropped.Offsets = append(dropped.Offsets, key.offset)
 		dropped.Numbers = append(dropped.Numbers, key.number)
 	}
-	return r.repair(ctx, []session.Role{session.RolePruning, session.RoleUpdates},
+	return r.repair(ctx, []session.Lease{session.LeasePruning, session.LeaseUpdates},
 		func(ctx context.Context, tx pgx.Tx) error {
 			if err := r.stored.refuseReplaced(ctx, tx, at); err != nil {
 				return err

@@ -72,8 +72,8 @@ func (s *Stored) extentBefore(ctx context.Context, tx pgx.Tx, end *ledger.Offset
 // A ledger that ends before indexing began, and one that ends before updates that are stored, are *ledger.Problem.
 func (r *Repairer) RepairCoverage(ctx context.Context, end *ledger.Offset) (err error) {
 	defer pg.Wrap(&err, "repair the coverage")
-	roles := []session.Role{session.RolePruning, session.RoleUpdates}
-	return r.repair(ctx, roles, func(ctx context.Context, tx pgx.Tx) error {
+	leases := []session.Lease{session.LeasePruning, session.LeaseUpdates}
+	return r.repair(ctx, leases, func(ctx context.Context, tx pgx.Tx) error {
 		extent, err := r.stored.extentBefore(ctx, tx, end)
 		if err != nil || !extent.Started || end == nil || *end >= extent.Watermark {
 			return err
@@ -81,7 +81,7 @@ func (r *Repairer) RepairCoverage(ctx context.Context, end *ledger.Offset) (err 
 		if err := r.lowerWatermark(ctx, tx, extent.Watermark, *end); err != nil {
 			return err
 		}
-		return r.term.EndTerms(ctx, tx, roles...)
+		return r.term.EndTerms(ctx, tx, leases...)
 	})
 }
 

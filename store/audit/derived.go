@@ -249,7 +249,7 @@ func (r *Repairer) RepairDerived(ctx context.Context, step func(what string)) er
 	if err := inTurn(ctx, []part{{"partitions of lifetimes", r.ensureLifetimes}}, step); err != nil {
 		return fmt.Errorf("repair what follows from the facts: %w", err)
 	}
-	err := r.repair(ctx, []session.Role{session.RolePruning, session.RoleUpdates},
+	err := r.repair(ctx, []session.Lease{session.LeasePruning, session.LeaseUpdates},
 		func(ctx context.Context, tx pgx.Tx) error { return r.derive(ctx, tx, step) })
 	if err != nil {
 		return fmt.Errorf("repair what follows from the facts: %w", err)

@@ -4,7 +4,7 @@
 //   - verify*.go choose what is read again of a source, and sealing_*.go do so in the background, at a limited rate;
 //     snapshot_walk.go is how both walk over a snapshot.
 //   - page.go, carried.go, active.go, records.go, derived.go, coverage.go, lookups.go and packages.go say of what they
-//     are named after how it differs, in one read-only snapshot each, and put that right, in a role of its own
+//     are named after how it differs, in one read-only snapshot each, and put that right, with a lease of its own
 //     (repair.go), while the writers that it concerns wait; what is active is put right by take_in.go. table_*.go
 //     compare the rows of one table with those that writing would make, follows.go with those that follow from other
 //     tables; held.go compares what is held with itself. one_update.go compares one update, for people.

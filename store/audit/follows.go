@@ -85,10 +85,10 @@ func ofTable(table *tables.Table) string {
 
 // known returns the condition that is true of the rows s that have to follow.
 func known(table *tables.Table) string {
-	if table.Unknown == "" {
+	if table.Undecided == "" {
 		return "true"
 	}
-	return "(" + table.Unknown + ") IS NOT TRUE"
+	return "(" + table.Undecided + ") IS NOT TRUE"
 }
 
 // exactly returns the expression by which a column is compared: numbers as text, which distinguishes 1.0 from 1.00, and

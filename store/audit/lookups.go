@@ -135,7 +135,7 @@ func (r *Repairer) RepairLookup(ctx context.Context, lookup ledger.Lookup) error
 	if err := r.term.Resolve(ctx, wanted); err != nil {
 		return err
 	}
-	return r.repair(ctx, []session.Role{session.RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
+	return r.repair(ctx, []session.Lease{session.LeaseUpdates}, func(ctx context.Context, tx pgx.Tx) error {
 		if err := r.stored.db.Queries.LookupAskAgain(ctx, tx, lookup.ContractID); err != nil {
 			return fmt.Errorf("forget the look-up of contract %s: %w", lookup.ContractID, err)
 		}

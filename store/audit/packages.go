@@ -67,7 +67,7 @@ func compareUnordered[T any](relation, id string, wanted, stored []T, found Foun
 
 // RepairPackages writes again what packages say of types, and forgets packages, which the daemon then asks for again.
 func (r *Repairer) RepairPackages(ctx context.Context, again []*ledger.Package, forget []string) error {
-	return r.repair(ctx, []session.Role{session.RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
+	return r.repair(ctx, []session.Lease{session.LeaseUpdates}, func(ctx context.Context, tx pgx.Tx) error {
 		for _, p := range again {
 			if err := writing.SavePackage(ctx, tx, r.stored.db.Queries, p); err != nil {
 				return fmt.Errorf("package %s: %w", p.ID, err)

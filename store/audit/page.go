@@ -148,7 +148,7 @@ func (r *Repairer) repairUpdates(ctx context.Context, page ledger.Page) error {
 	if err := r.repairPartitions(ctx, facts.rows); err != nil {
 		return err
 	}
-	return r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
+	return r.repair(ctx, leasesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
 		if err := r.refuseOutside(ctx, tx, page.From, page.To); err != nil {
 			return err
 		}
@@ -199,8 +199,8 @@ func (r *Repairer) repairPartitions(ctx context.Context, facts *rows.Facts) erro
 	if err != nil || len(after) == len(before) {
 		return err
 	}
-	return r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
-		return r.term.EndTerms(ctx, tx, rolesThatRemember...)
+	return r.repair(ctx, leasesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
+		return r.term.EndTerms(ctx, tx, leasesThatRemember...)
 	})
 }
 

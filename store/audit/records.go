@@ -210,7 +210,7 @@ func extraRecords(after, to int64, found Found) {
 // them, and writes them anew up to the watermark. Readers see those that are written already.
 func (r *Repairer) DeriveAgain(ctx context.Context, step func(at ledger.Offset)) error {
 	writer := store.UpdatesWriter{Leader: r.Leader}
-	err := r.repair(ctx, []session.Role{session.RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
+	err := r.repair(ctx, []session.Lease{session.LeaseUpdates}, func(ctx context.Context, tx pgx.Tx) error {
 		extent, err := bounds.Read(ctx, r.stored.db, tx)
 		if err != nil {
 			return err
@@ -246,7 +246,7 @@ type Following struct {
 	Outdated bool  // they follow by other rules, and will be derived again: nothing was compared
 }
 
-// History writes the transaction history in the role of repairing: a repair writes all of it again, as its writer does.
+// History writes the transaction history with the lease of repairs: a repair writes all of it again, as its writer does.
 func (r *Repairer) History() *store.TransactionsWriter {
 	return &store.TransactionsWriter{Leader: r.Leader}
 }

@@ -72,7 +72,7 @@ func (r *Repairer) redactAll(ctx context.Context, what Redaction, reason string)
 	if err != nil {
 		return RedactionReport{}, err
 	}
-	err = r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) (err error) {
+	err = r.repair(ctx, leasesThatRemember, func(ctx context.Context, tx pgx.Tx) (err error) {
 		if t, err = r.stored.findTargets(ctx, tx, what); err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func (r *Repairer) redact(ctx context.Context, tx pgx.Tx, t *redactionTargets, w
 			return err
 		}
 	}
-	return r.term.EndTerms(ctx, tx, rolesThatRemember...)
+	return r.term.EndTerms(ctx, tx, leasesThatRemember...)
 }
 
 // unseal removes the seals of the windows of a stream in which something was erased, at some places, and notes these

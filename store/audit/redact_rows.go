@@ -81,7 +81,7 @@ func (s *Stored) findTargets(ctx context.Context, tx pgx.Tx, what Redaction) (*r
 		ContractIds: t.report.Contracts}); err != nil {
 		return nil, fmt.Errorf("look for records of the transaction history: %w", err)
 	}
-	left, err := q.DeparturesOf(ctx, tx, t.report.Contracts)
+	left, err := q.ResyncDeactivationsOf(ctx, tx, t.report.Contracts)
 	if err != nil {
 		return nil, fmt.Errorf("read where contracts ended without an event: %w", err)
 	}

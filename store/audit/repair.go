@@ -13,7 +13,7 @@ import (
 	"ledgerindexer/store/internal/session"
 )
 
-// Repairer writes damaged rows again. It has a role of its own, so that there is one at a time, and works beside the
+// Repairer writes damaged rows again. It has a lease of its own, so that there is one at a time, and works beside the
 // leaders of the streams: during its transactions theirs wait, and fail and are tried again after 30 s.
 type Repairer struct {
 	*store.Leader
@@ -21,15 +21,15 @@ type Repairer struct {
 	namesRead atomic.Bool // the leaders of now have read the dictionaries since this one found them altered
 }
 
-// rolesThatRemember are all roles whose leaders remember numbers of the dictionaries. They are kept from writing before
-// the dictionaries are locked, because a leader holds its own role while it waits for them; RolePruning first, because
-// its leader holds it while it waits for that of the updates.
-var rolesThatRemember = []session.Role{session.RolePruning, session.RoleUpdates, session.RoleTransactions}
+// leasesThatRemember are all leases whose holders remember numbers of the dictionaries. These leaders are kept from
+// writing before the dictionaries are locked, because a leader keeps its lease while it waits for the dictionaries.
+// LeasePruning is first, because its leader keeps it while it waits for the leader of the updates.
+var leasesThatRemember = []session.Lease{session.LeasePruning, session.LeaseUpdates, session.LeaseTransactions}
 
 // onlyTransactions is for repairs of the history that leave the dictionaries alone.
-var onlyTransactions = []session.Role{session.RoleTransactions}
+var onlyTransactions = []session.Lease{session.LeaseTransactions}
 
-// LeadRepair tries once to take the role of repairing. ok is false where another process has it.
+// LeadRepair tries once to take the lease of repairs. ok is false where another process has it.
 func LeadRepair(ctx context.Context, s *store.Store) (repairer *Repairer, ok bool, err error) {
 	leader, ok, err := s.LeadRepair(ctx)
 	if err != nil || !ok {
@@ -38,11 +38,11 @@ func LeadRepair(ctx context.Context, s *store.Store) (repairer *Repairer, ok boo
 	return &Repairer{Leader: leader, writer: newWriter(s, leader)}, true, nil
 }
 
-// repair runs fn in a transaction that excludes the writers of the roles' streams. Roles are in the order of
-// rolesThatRemember, so that no two wait for one another, and none for a leader that waits for it.
-func (r *Repairer) repair(ctx context.Context, roles []session.Role, fn func(context.Context, pgx.Tx) error) error {
+// repair runs fn in a transaction that excludes the writers that hold the leases. Leases are in the order of
+// leasesThatRemember, so that no two repairs wait for one another, and none for a leader that waits for it.
+func (r *Repairer) repair(ctx context.Context, leases []session.Lease, fn func(context.Context, pgx.Tx) error) error {
 	err := r.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		if err := r.term.Exclude(ctx, tx, roles...); err != nil {
+		if err := r.term.Exclude(ctx, tx, leases...); err != nil {
 			return err
 		}
 		return fn(ctx, tx)
@@ -76,5 +76,5 @@ func (r *Repairer) endTermsForNames(ctx context.Context, tx pgx.Tx) error {
 	if !r.namesRead.CompareAndSwap(false, true) {
 		return nil
 	}
-	return r.term.EndTerms(ctx, tx, rolesThatRemember...)
+	return r.term.EndTerms(ctx, tx, leasesThatRemember...)
 }

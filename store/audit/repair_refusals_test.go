@@ -37,7 +37,7 @@ func TestAHoleAloneEndsNoTerm(t *testing.T) {
 	i := smallGround(t, false)
 	i.Exec("UPDATE indexer.coverage SET to_inclusive = 6")
 	state := func() []string {
-		return append(i.Rows("SELECT role, epoch, holder FROM indexer.leadership WHERE role <> 'repair' ORDER BY 1"),
+		return append(i.Rows("SELECT lease, epoch, holder FROM indexer.leadership WHERE lease <> 'repair' ORDER BY 1"),
 			i.Rows("SELECT xmin::text, from_exclusive FROM indexer.coverage")...)
 	}
 	before := state()

@@ -21,7 +21,7 @@ import (
 )
 
 // begun is a repair of a role whose transaction is open until end is called, which gives its error.
-func (d *testDB) begun(r *Repairer, roles []store.Role, last func(context.Context, pgx.Tx) error) (end func() error) {
+func (d *testDB) begun(r *Repairer, roles []store.Lease, last func(context.Context, pgx.Tx) error) (end func() error) {
 	d.T.Helper()
 	open, finish, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -123,7 +123,7 @@ func TestWritersDoNotPassByARepair(t *testing.T) {
 	err := l.term.Write(t.Context(), func(context.Context, pgx.Tx) error {
 		repaired, wrote = make(chan error, 1), make(chan error, 1)
 		go func() {
-			repaired <- r.repair(t.Context(), []store.Role{store.RoleUpdates}, func(context.Context, pgx.Tx) error { order <- "repair"; return nil })
+			repaired <- r.repair(t.Context(), []store.Lease{store.LeaseUpdates}, func(context.Context, pgx.Tx) error { order <- "repair"; return nil })
 		}()
 		d.WaitFor(storetest.Waiting, 1)
 		go func() {
@@ -182,9 +182,9 @@ func TestARepairPassesWritesInTurn(t *testing.T) {
 	case err := <-wrote:
 		t.Fatal(err)
 	}
-	require.NoError(t, r.repair(t.Context(), []store.Role{term.Role()}, nothingMore), "the later one has no transaction open")
+	require.NoError(t, r.repair(t.Context(), []store.Lease{term.Lease()}, nothingMore), "the later one has no transaction open")
 	require.NoError(t, first(storetest.Turn{IsFirst: true, OnBegan: func() {
-		go func() { repaired <- r.repair(t.Context(), []store.Role{term.Role()}, nothingMore) }()
+		go func() { repaired <- r.repair(t.Context(), []store.Lease{term.Lease()}, nothingMore) }()
 		d.WaitFor(storetest.Waiting, 1) // the earlier one has
 		close(begun)
 	}}))
@@ -215,18 +215,18 @@ func impatient(t *testing.T, term *leadership.Term) {
 // leader. One that has its lock is waited for.
 func TestAnAbandonedRepairIsEnded(t *testing.T) {
 	t.Parallel()
-	for name, role := range map[string]store.Role{"a writer": store.RoleUpdates, "a new leader": store.RolePruning} {
+	for name, role := range map[string]store.Lease{"a writer": store.LeaseUpdates, "a new leader": store.LeasePruning} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDatabase(t)
 			s := d.store()
 			l := d.leadUpdates(s)
 			impatient(t, l.term)
-			end := d.begun(d.repairs(d.store()), rolesThatRemember, nothingMore)
+			end := d.begun(d.repairs(d.store()), leasesThatRemember, nothingMore)
 			write := func() error { return l.term.Write(t.Context(), nothingMore) }
 			require.True(t, pg.HasCode(write(), pg.LockNotAvailable), "it is at work")
-			d.EndLock(store.RoleRepair)
-			if role == store.RoleUpdates {
+			d.EndLock(store.LeaseRepair)
+			if role == store.LeaseUpdates {
 				require.True(t, pg.HasCode(write(), pg.LockNotAvailable))
 				require.NoError(t, write(), "the repair was ended")
 			} else {

@@ -178,18 +178,18 @@ func TestPairsOfSchemas(t *testing.T) {
 	require.NoError(t, repairer.RepairDerived(ctx, nil))
 	require.Empty(t, first.differences(t, firstPages))
 	require.Equal(t, untouched, second.contents(d))
-	require.NoError(t, repairer.repair(ctx, rolesThatRemember, func(ctx context.Context, _ pgx.Tx) error {
+	require.NoError(t, repairer.repair(ctx, leasesThatRemember, func(ctx context.Context, _ pgx.Tx) error {
 		return second.updates.Append(ctx, storetest.Scope, storetest.OneCreation(3_000_000, 3_000_001))
 	}), "a writer waits for the repair of another pair")
 
 	// The next leader of one ends sessions of its own pair only.
 	repairer.Close()
 	sessions := func(p *pairTest) []string {
-		return d.Rows("SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND starts_with(application_name, $1) ORDER BY 1", p.SessionPrefix(store.RoleUpdates))
+		return d.Rows("SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND starts_with(application_name, $1) ORDER BY 1", p.SessionPrefix(store.LeaseUpdates))
 	}
 	kept := sessions(second)
 	require.NotEmpty(t, kept)
-	d.EndLock(store.RoleUpdates)
+	d.EndLock(store.LeaseUpdates)
 	<-first.updates.Lost()
 	next := d.leadUpdates(open(store.Schemas{}))
 	require.Equal(t, kept, sessions(second))

@@ -101,7 +101,7 @@ func TestSealUpdates(t *testing.T) {
 	require.True(t, pg.HasCode(err, pg.ExclusionViolation), "windows do not overlap")
 	_, err = l.SealUpdates(t.Context(), ledger.Page{From: 10, To: 11})
 	require.ErrorIs(t, err, store.ErrWatermarkMoved, "nothing is stored there yet")
-	d.Exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'updates'")
+	d.Exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE lease = 'updates'")
 	_, err = l.SealUpdates(t.Context(), page(8, 10))
 	require.ErrorIs(t, err, store.ErrNotLeader)
 }
@@ -335,7 +335,7 @@ func TestSealWaitsForARepair(t *testing.T) {
 	require.True(t, ok)
 	defer repairer.Close()
 	sealed := make(chan error, 1)
-	err = repairer.repair(ctx, []store.Role{store.RoleUpdates}, func(within context.Context, tx pgx.Tx) error {
+	err = repairer.repair(ctx, []store.Lease{store.LeaseUpdates}, func(within context.Context, tx pgx.Tx) error {
 		go func() {
 			_, err := l.SealUpdates(ctx, page(0, 10))
 			sealed <- err
@@ -368,7 +368,7 @@ func TestSealSnapshot(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok)
 	defer repairer.Close()
-	require.NoError(t, repairer.repair(ctx, []store.Role{store.RoleUpdates}, nothingMore))
+	require.NoError(t, repairer.repair(ctx, []store.Lease{store.LeaseUpdates}, nothingMore))
 	ok, err = NewSealer(s.Store, repairer.Leader).SealSnapshot(ctx, 100, rows, Comparison{})
 	require.NoError(t, err)
 	require.False(t, ok, "something was repaired meanwhile")
@@ -381,7 +381,7 @@ func TestSealSnapshot(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, w)
 	require.Empty(t, d.damaged(s))
-	require.NoError(t, repairer.repair(ctx, []store.Role{store.RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
+	require.NoError(t, repairer.repair(ctx, []store.Lease{store.LeaseUpdates}, func(ctx context.Context, tx pgx.Tx) error {
 		return repairer.repaired(ctx, tx, tables.StreamSnapshot, 0, 100, writing.Repaired)
 	}))
 	w, err = s.SnapshotWindow(ctx, 1)
@@ -397,7 +397,7 @@ func TestNobodyWaitsForTheDigestOfASnapshot(t *testing.T) {
 	d := everythingSealed(t)
 	ctx := t.Context()
 	s := d.store()
-	l := NewSealer(s.Store, d.repairs(s).Leader) // the other roles are taken
+	l := NewSealer(s.Store, d.repairs(s).Leader) // the other leases are taken
 	reads := d.Connect()
 	tx, err := reads.Begin(ctx)
 	require.NoError(t, err)
@@ -406,7 +406,7 @@ func TestNobodyWaitsForTheDigestOfASnapshot(t *testing.T) {
 	sealed := make(chan error, 1)
 	go func() { sealed <- l.SealUnseen(ctx, tables.StreamSnapshot, 0, 100, SealNotShown) }()
 	d.WaitFor("SELECT EXISTS (SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database AND d.datname = current_database() WHERE NOT k.granted AND k.relation = 'indexer.created'::regclass)")
-	d.Exec("SELECT FROM indexer.leadership WHERE role = 'repair' FOR UPDATE NOWAIT")
+	d.Exec("SELECT FROM indexer.leadership WHERE lease = 'repair' FOR UPDATE NOWAIT")
 	require.NoError(t, tx.Rollback(ctx))
 	require.NoError(t, <-sealed)
 	require.Equal(t, "snapshot not_shown", d.Row("SELECT stream, result FROM ledger.verifications"))

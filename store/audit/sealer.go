@@ -51,7 +51,7 @@ func (s *Sealer) SealRecords(ctx context.Context, after int64, records []ledger.
 
 func (s *Sealer) seal(ctx context.Context, stream string, from, to int64,
 	compare func(ctx context.Context, tx pgx.Tx, found Found) error) (c Comparison, err error) {
-	err = s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = s.writeSeals(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		c = Comparison{}
 		if err := s.stored.refuseGone(ctx, tx, stream, from, to); err != nil {
 			return err
@@ -111,7 +111,7 @@ func (s *Stored) SnapshotRows(ctx context.Context, at ledger.Offset) (digest Row
 // lastRepair returns a mark that changes with each repair of the updates or the carried snapshot.
 func (s *Stored) lastRepair(ctx context.Context, tx pgx.Tx) (mark string, err error) {
 	defer pg.Wrap(&err, "ask for the last repair")
-	return s.db.Queries.LeadershipMark(ctx, tx, string(session.RoleUpdates))
+	return s.db.Queries.LeadershipMark(ctx, tx, string(session.LeaseUpdates))
 }
 
 // errRepaired is the error of sealing a snapshot that something was repaired of since its rows were digested.
@@ -130,7 +130,7 @@ func (s *Stored) refuseRepaired(ctx context.Context, tx pgx.Tx, digest RowsDiges
 // SnapshotRows said before that: where something was repaired since, nothing is sealed and ok is false.
 func (s *Sealer) SealSnapshot(ctx context.Context, at ledger.Offset, digest RowsDigest,
 	c Comparison) (ok bool, err error) {
-	err = s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = s.writeSeals(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := s.stored.refuseRepaired(ctx, tx, digest); err != nil {
 			return err
 		}
@@ -158,7 +158,7 @@ func (s *Sealer) sealUnseen(ctx context.Context, stream string, from, to int64, 
 			return err
 		}
 	}
-	return s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+	return s.writeSeals(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
 		if stream == tables.StreamSnapshot {
 			err = s.stored.refuseRepaired(ctx, tx, digest)
 		} else if err = s.stored.refuseGone(ctx, tx, stream, from, to); err == nil {

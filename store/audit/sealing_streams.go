@@ -12,22 +12,22 @@ import (
 )
 
 // AddUpdates adds a participant's updates, and the carried snapshot.
-func (s *Seals) AddUpdates(source UpdateSource, database *Sealer) {
+func (s *SealTask) AddUpdates(source UpdateSource, database *Sealer) {
 	source = &inRanges{UpdateSource: source, logger: s.Logger}
-	s.streams = append(s.streams, &snapshotSeals{Seals: s, source: source, database: database},
-		&updateSeals{Seals: s, source: source, database: database})
+	s.streams = append(s.streams, &snapshotSeals{SealTask: s, source: source, database: database},
+		&updateSeals{SealTask: s, source: source, database: database})
 }
 
 // AddTransactions adds the transaction history.
-func (s *Seals) AddTransactions(source ingest.TransactionsSource, database *Sealer) {
-	s.streams = append(s.streams, &recordSeals{Seals: s, source: source, database: database})
+func (s *SealTask) AddTransactions(source ingest.TransactionsSource, database *Sealer) {
+	s.streams = append(s.streams, &recordSeals{SealTask: s, source: source, database: database})
 }
 
 // windowBytes is about how many bytes of JSON a window has at most: all of it is in memory when it is compared.
 const windowBytes = 8 << 20
 
 type updateSeals struct {
-	*Seals
+	*SealTask
 	sealMemory
 	source   UpdateSource
 	database *Sealer
@@ -39,10 +39,10 @@ func (u *updateSeals) window(ctx context.Context) (*Window, error) {
 	return u.database.NextWindow(ctx, tables.StreamUpdates, cmp.Or(u.fit, u.size()), u.again, u.known)
 }
 
-func (u *updateSeals) seal(ctx context.Context, w Window) (Sealing, bool, error) {
+func (u *updateSeals) seal(ctx context.Context, w Window) (SealedWindow, bool, error) {
 	pruned, err := ingest.AskPruned(ctx, u.source)
 	if err != nil {
-		return Sealing{}, false, err
+		return SealedWindow{}, false, err
 	}
 	if w.From < int64(pruned) {
 		if !w.Again {
@@ -52,10 +52,10 @@ func (u *updateSeals) seal(ctx context.Context, w Window) (Sealing, bool, error)
 	}
 	page, err := u.read(ctx, w)
 	if err != nil {
-		return Sealing{}, false, err
+		return SealedWindow{}, false, err
 	}
 	c, err := u.database.SealUpdates(ctx, page)
-	return Sealing{Stream: tables.StreamUpdates, From: int64(page.From), To: int64(page.To), Comparison: c}, err == nil,
+	return SealedWindow{Stream: tables.StreamUpdates, From: int64(page.From), To: int64(page.To), Comparison: c}, err == nil,
 		err
 }
 
@@ -64,7 +64,7 @@ func (u *updateSeals) seal(ctx context.Context, w Window) (Sealing, bool, error)
 func (u *updateSeals) read(ctx context.Context, w Window) (ledger.Page, error) {
 	whole := ledger.Page{From: ledger.Offset(w.From), To: ledger.Offset(w.From)}
 	for to := ledger.Offset(w.To); whole.To < to; {
-		u.pace(ctx)
+		u.wait(ctx)
 		page, err := u.source.ReadUpdates(ctx, whole.To, to)
 		if err != nil {
 			return whole, err
@@ -84,14 +84,14 @@ func (u *updateSeals) read(ctx context.Context, w Window) (ledger.Page, error) {
 // snapshotSeals compares one page in each turn, so that the updates are not delayed, and after an error it resumes
 // there. No transaction is open in between: only a repair changes the rows, and SealSnapshot detects that.
 type snapshotSeals struct {
-	*Seals
+	*SealTask
 	sealMemory
 	source   UpdateSource
 	database *Sealer
 	refused  bool          // logged that the participant refuses to show it
 	walk     *snapshotWalk // nil: none is under way
 	digest   RowsDigest    // of the rows when it began
-	sealing  Sealing
+	sealing  SealedWindow
 }
 
 func (s *snapshotSeals) window(ctx context.Context) (*Window, error) {
@@ -99,7 +99,7 @@ func (s *snapshotSeals) window(ctx context.Context) (*Window, error) {
 }
 
 // seal compares the next page, and seals the snapshot after the last one.
-func (s *snapshotSeals) seal(ctx context.Context, w Window) (sealing Sealing, ok bool, err error) {
+func (s *snapshotSeals) seal(ctx context.Context, w Window) (sealing SealedWindow, ok bool, err error) {
 	at := ledger.Offset(w.To)
 	s.partly = false
 	if s.walk == nil || s.sealing.To != w.To {
@@ -108,15 +108,15 @@ func (s *snapshotSeals) seal(ctx context.Context, w Window) (sealing Sealing, ok
 		}
 		pruned, err := ingest.AskPruned(ctx, s.source)
 		if err != nil {
-			return Sealing{}, false, err
+			return SealedWindow{}, false, err
 		}
 		if at < pruned {
 			return s.sealUnseen(ctx, s.database, tables.StreamSnapshot, w, SealNotShown)
 		}
 		if s.digest, err = s.database.SnapshotRows(ctx, at); err != nil {
-			return Sealing{}, false, err
+			return SealedWindow{}, false, err
 		}
-		s.sealing = Sealing{Stream: tables.StreamSnapshot, From: w.From, To: w.To}
+		s.sealing = SealedWindow{Stream: tables.StreamSnapshot, From: w.From, To: w.To}
 		s.walk = s.walkAt(at)
 	}
 	before := s.sealing.Comparison
@@ -133,10 +133,10 @@ func (s *snapshotSeals) seal(ctx context.Context, w Window) (sealing Sealing, ok
 				"error", err)
 		}
 		s.walk = nil
-		return Sealing{}, false, nil
+		return SealedWindow{}, false, nil
 	}
 	if s.partly = !done; err != nil || s.partly {
-		return Sealing{}, false, err
+		return SealedWindow{}, false, err
 	}
 	if ok, err = s.database.SealSnapshot(ctx, at, s.digest, s.sealing.Comparison); err == nil {
 		s.walk = nil
@@ -147,7 +147,7 @@ func (s *snapshotSeals) seal(ctx context.Context, w Window) (sealing Sealing, ok
 func (s *snapshotSeals) walkAt(at ledger.Offset) *snapshotWalk {
 	return &snapshotWalk{
 		read: func(ctx context.Context, token ledger.Token) (ledger.SnapshotPage, error) {
-			s.pace(ctx)
+			s.wait(ctx)
 			page, err := s.source.ReadSnapshot(ctx, at, token)
 			if err != nil {
 				return page, fmt.Errorf("read the snapshot at offset %d again: %w", at, err)
@@ -174,7 +174,7 @@ func (s *snapshotSeals) walkAt(at ledger.Offset) *snapshotWalk {
 const hiddenTries = 3
 
 type recordSeals struct {
-	*Seals
+	*SealTask
 	sealMemory
 	source   ingest.TransactionsSource
 	database *Sealer
@@ -187,22 +187,22 @@ func (r *recordSeals) window(ctx context.Context) (*Window, error) {
 	return r.database.NextWindow(ctx, tables.StreamTransactions, r.size(), r.again, r.known)
 }
 
-func (r *recordSeals) seal(ctx context.Context, w Window) (Sealing, bool, error) {
+func (r *recordSeals) seal(ctx context.Context, w Window) (SealedWindow, bool, error) {
 	at, _, err := r.database.TransactionsStanding(ctx)
 	if err != nil || at.Rereading || w.To > at.LastSeq {
-		return Sealing{}, false, err
+		return SealedWindow{}, false, err
 	}
-	r.pace(ctx)
+	r.wait(ctx)
 	r.spent(int(w.To - w.From))
 	records, err := r.read(ctx, w)
 	if err != nil {
-		return Sealing{}, false, err
+		return SealedWindow{}, false, err
 	}
 	if len(records) == 0 {
 		return r.countNotShown(ctx, w)
 	}
 	c, err := r.database.SealRecords(ctx, w.From, records)
-	return Sealing{Stream: tables.StreamTransactions, From: w.From, To: w.To, Comparison: c}, err == nil, err
+	return SealedWindow{Stream: tables.StreamTransactions, From: w.From, To: w.To, Comparison: c}, err == nil, err
 }
 
 // read reads the records of a window from the service. None: the service does not show all of them after the records
@@ -228,12 +228,12 @@ func (r *recordSeals) read(ctx context.Context, w Window) (records []ledger.Reco
 }
 
 // countNotShown counts how often a window was not shown, and seals it as such after hiddenTries.
-func (r *recordSeals) countNotShown(ctx context.Context, w Window) (Sealing, bool, error) {
+func (r *recordSeals) countNotShown(ctx context.Context, w Window) (SealedWindow, bool, error) {
 	if r.hidden != w.From {
 		r.hidden, r.hiddenSeen = w.From, 0
 	}
 	if r.hiddenSeen++; r.hiddenSeen < hiddenTries {
-		return Sealing{}, false, nil
+		return SealedWindow{}, false, nil
 	}
 	r.hiddenSeen = 0
 	return r.sealUnseen(ctx, r.database, tables.StreamTransactions, w, SealNotShown)

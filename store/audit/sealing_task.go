@@ -9,7 +9,7 @@ import (
 	"ledgerindexer/ingest"
 )
 
-// When the background task Seals compares and seals.
+// When the background task SealTask compares and seals.
 const (
 	// A window is sealed when it is full, or when none that is not was sealed for this long.
 	longestOpen = 10 * time.Minute
@@ -17,9 +17,9 @@ const (
 	lookEvery = 10 * time.Second
 )
 
-// Seals is the background task that compares what is stored with its source again, window by window, and seals each
+// SealTask is the background task that compares what is stored with its source again, window by window, and seals each
 // window with a digest of its rows. Its rate is limited.
-type Seals struct {
+type SealTask struct {
 	// Rate returns how many updates, entries of a snapshot or records are read per second at most, at least 1; it may
 	// change.
 	Rate func() int
@@ -27,7 +27,7 @@ type Seals struct {
 	Window int64
 	Logger *slog.Logger
 	// Sealed, if set, is called for each window that was sealed.
-	Sealed func(Sealing)
+	Sealed func(SealedWindow)
 	// Working, if set, is called after each window, or part of one, and when nothing is to be sealed.
 	Working func()
 	// Finish, if not nil, is closed when nothing comes any more that is to be sealed: what is left is then sealed, and Run
@@ -42,8 +42,8 @@ type Seals struct {
 	renders bool      // it was logged that the source renders interface views otherwise
 }
 
-// Sealing is the result of sealing a window.
-type Sealing struct {
+// SealedWindow is the result of sealing a window.
+type SealedWindow struct {
 	Stream   string
 	From, To int64 // from exclusive
 	// why nothing was compared: SealNotShown or SealPruned; empty: the window was
@@ -53,7 +53,7 @@ type Sealing struct {
 
 // Result returns the result as ledger.verifications shows it, except that there a window that differed before it could
 // not be compared any more stays different.
-func (s Sealing) Result() SealResult {
+func (s SealedWindow) Result() SealResult {
 	return cmp.Or(s.Unseen, s.Comparison.Result())
 }
 
@@ -63,7 +63,7 @@ type sealStream interface {
 	window(ctx context.Context) (*Window, error)
 	// seal compares a window, or a part of it, and seals it. ok is false if the window has to wait, or if only a part was
 	// compared: then the stream's next turn compares the next part.
-	seal(ctx context.Context, w Window) (sealing Sealing, ok bool, err error)
+	seal(ctx context.Context, w Window) (sealing SealedWindow, ok bool, err error)
 	// memory returns the state of the stream.
 	memory() *sealMemory
 }
@@ -80,7 +80,7 @@ func (m *sealMemory) memory() *sealMemory { return m }
 
 // Run works until ctx ends (nil), all is sealed after Finish (nil), or something fails. It may be called again after an
 // error.
-func (s *Seals) Run(ctx context.Context) error {
+func (s *SealTask) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		last := ingest.Finishing(s.Finish)
 		sealed, err := s.step(ctx, last)
@@ -106,7 +106,7 @@ func (s *Seals) Run(ctx context.Context) error {
 
 // step seals a window, or compares a part of it, in the next stream that has one. It reports whether there was one.
 // With last, a window that is not full waits for nothing.
-func (s *Seals) step(ctx context.Context, last bool) (bool, error) {
+func (s *SealTask) step(ctx context.Context, last bool) (bool, error) {
 	for range s.streams {
 		stream := s.streams[s.turn%len(s.streams)]
 		s.turn++
@@ -146,7 +146,7 @@ func (s *Seals) step(ctx context.Context, last bool) (bool, error) {
 }
 
 // report logs a sealed window, and passes it to Sealed.
-func (s *Seals) report(ctx context.Context, sealing Sealing) {
+func (s *SealTask) report(ctx context.Context, sealing SealedWindow) {
 	switch {
 	case sealing.Unseen != "":
 		if s.unseen || sealing.Unseen == SealPruned { // whoever pruned knows
@@ -190,13 +190,13 @@ func sentences(list []Difference) (texts []string) {
 }
 
 // size returns how many updates or records a full window has.
-func (s *Seals) size() int64 { return cmp.Or(s.Window, 1000) }
+func (s *SealTask) size() int64 { return cmp.Or(s.Window, 1000) }
 
-// pace waits until the rate allows another read.
-func (s *Seals) pace(ctx context.Context) { ingest.Sleep(ctx, time.Until(s.next)) }
+// wait waits until the rate allows another read.
+func (s *SealTask) wait(ctx context.Context) { ingest.Sleep(ctx, time.Until(s.next)) }
 
 // spent counts n elements that were just read.
-func (s *Seals) spent(n int) {
+func (s *SealTask) spent(n int) {
 	now := time.Now()
 	if s.next.Before(now) {
 		s.next = now
@@ -205,10 +205,10 @@ func (s *Seals) spent(n int) {
 }
 
 // sealUnseen seals a window that can't be compared.
-func (s *Seals) sealUnseen(ctx context.Context, database *Sealer, stream string, w Window,
-	why SealResult) (Sealing, bool, error) {
-	s.pace(ctx)
+func (s *SealTask) sealUnseen(ctx context.Context, database *Sealer, stream string, w Window,
+	why SealResult) (SealedWindow, bool, error) {
+	s.wait(ctx)
 	s.spent(int(s.size())) // the database has to read as much
 	err := database.SealUnseen(ctx, stream, w.From, w.To, why)
-	return Sealing{Stream: stream, From: w.From, To: w.To, Unseen: why}, err == nil, err
+	return SealedWindow{Stream: stream, From: w.From, To: w.To, Unseen: why}, err == nil, err
 }

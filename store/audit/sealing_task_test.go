@@ -23,16 +23,16 @@ import (
 
 // stepped seals step by step, so that no time passes.
 type stepped struct {
-	*Seals
+	*SealTask
 	d    *storetest.DB
-	told []Sealing
+	told []SealedWindow
 	log  bytes.Buffer
 }
 
 func newStepped(d *storetest.DB) *stepped {
 	s := &stepped{d: d}
-	s.Seals = &Seals{Rate: func() int { return 1_000_000 }, Window: 20, Logger: slog.New(slog.NewTextHandler(&s.log, nil)),
-		Sealed: func(sealing Sealing) { s.told = append(s.told, sealing) }}
+	s.SealTask = &SealTask{Rate: func() int { return 1_000_000 }, Window: 20, Logger: slog.New(slog.NewTextHandler(&s.log, nil)),
+		Sealed: func(sealing SealedWindow) { s.told = append(s.told, sealing) }}
 	return s
 }
 
@@ -94,10 +94,10 @@ func TestARestWaits(t *testing.T) {
 func TestTheRateIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := Seals{Rate: func() int { return 100 }}
+		s := SealTask{Rate: func() int { return 100 }}
 		began, read := time.Now(), 0
 		for time.Since(began) < time.Minute {
-			s.pace(t.Context())
+			s.wait(t.Context())
 			s.spent(200)
 			read += 200
 			require.LessOrEqual(t, read, 100*int(time.Since(began)/time.Second)+200)
@@ -233,7 +233,7 @@ func TestAPageOfTheSnapshotThatFailed(t *testing.T) {
 	}
 	fails()
 	require.Equal(t, []string{"0-20 different"}, s.all(tables.StreamSnapshot))
-	of := slices.IndexFunc(s.told, func(sealing Sealing) bool { return sealing.Stream == tables.StreamSnapshot })
+	of := slices.IndexFunc(s.told, func(sealing SealedWindow) bool { return sealing.Stream == tables.StreamSnapshot })
 	require.EqualValues(t, 1, s.told[of].Differences)
 }
 

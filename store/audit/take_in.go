@@ -34,7 +34,7 @@ func (r *Repairer) takeIn(ctx context.Context, at ledger.Offset, entries []ledge
 	if err := writing.EnsureResync(ctx, r.term.Partitions, at); err != nil {
 		return err
 	}
-	return r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
+	return r.repair(ctx, leasesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
 		unfinished, err := writing.UnfinishedResync(ctx, tx)
 		if err != nil {
 			return err
@@ -53,12 +53,12 @@ func (r *Repairer) takeIn(ctx context.Context, at ledger.Offset, entries []ledge
 		if err := r.begin(ctx, tx, at, node, entries); err != nil {
 			return err
 		}
-		ends := dbsqlc.DepartParams{LedgerOffset: int64(at), FirstNodeID: node + int32(len(entries))}
+		ends := dbsqlc.ResyncDeactivateParams{LedgerOffset: int64(at), FirstNodeID: node + int32(len(entries))}
 		for _, key := range gone {
 			ends.ContractIds = append(ends.ContractIds, key.contractID)
 			ends.SynchronizerRefs = append(ends.SynchronizerRefs, key.number)
 		}
-		if err := q.Depart(ctx, tx, ends); err != nil {
+		if err := q.ResyncDeactivate(ctx, tx, ends); err != nil {
 			return fmt.Errorf("end what is not shown: %w", err)
 		}
 		if err := r.derive(ctx, tx, nil); err != nil {

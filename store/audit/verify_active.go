@@ -178,7 +178,7 @@ func (u *Updates) reached(ctx context.Context, at ledger.Offset) (ledger.Offset,
 		case time.Now().After(deadline):
 			return bounds.Watermark, nil
 		}
-		if leads, err := u.Database.Leadership(ctx, store.RoleUpdates); err != nil || !leads.Leads {
+		if leads, err := u.Database.Leadership(ctx, store.LeaseUpdates); err != nil || !leads.Leads {
 			return bounds.Watermark, err
 		}
 		if ingest.Sleep(ctx, currentPatience/50); ctx.Err() != nil {

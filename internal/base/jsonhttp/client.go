@@ -55,13 +55,13 @@ type Dialect struct {
 
 // Client sends requests to one server. It is safe for concurrent use.
 type Client struct {
-	cfg    Config
-	server Dialect
-	pace   *pace
-	base   *url.URL // without user info
-	user   *url.Userinfo
-	access *access.Access
-	http   *http.Client
+	cfg      Config
+	server   Dialect
+	throttle *throttle
+	base     *url.URL // without user info
+	user     *url.Userinfo
+	access   *access.Access
+	http     *http.Client
 
 	answered atomic.Bool
 	notJSONs repetitions
@@ -88,7 +88,7 @@ func New(cfg Config, server Dialect) (*Client, error) {
 	user := base.User
 	base.User = nil
 	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
-	return &Client{cfg: cfg, server: server, pace: newPace(cfg.MaxRequests, cfg.MaxRate), base: base, user: user,
+	return &Client{cfg: cfg, server: server, throttle: newThrottle(cfg.MaxRequests, cfg.MaxRate), base: base, user: user,
 		access: credentials, http: &http.Client{
 			Transport: credentials.Transport(&http.Transport{
 				Proxy:                  proxyOf,
@@ -169,7 +169,7 @@ func (w *watched) failed(err error) {
 func (c *Client) Logger() *slog.Logger { return c.cfg.Logger }
 
 // LimitRate sets the maximum number of requests per second; 0 means no limit.
-func (c *Client) LimitRate(perSecond float64) { c.pace.limit(perSecond) }
+func (c *Client) LimitRate(perSecond float64) { c.throttle.limit(perSecond) }
 
 // Access returns the client's credentials.
 func (c *Client) Access() *access.Access { return c.access }

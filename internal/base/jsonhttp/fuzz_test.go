@@ -110,7 +110,7 @@ func FuzzMeter(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte, size int) {
 		var c counter
-		m := meter{limit: 5}
+		m := valueLimit{limit: 5}
 		for end := range text {
 			if size := 1 + max(0, size%7); (end+1)%size == 0 || end+1 == len(text) {
 				c.count(text[c.bytes : end+1])

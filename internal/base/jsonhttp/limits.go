@@ -55,8 +55,8 @@ var (
 	ErrNotJSON  = errors.New("the answer is not JSON") // says nothing about the request; the error is a *NotJSONError
 )
 
-// meter limits the number of values in JSON while it is received, before it is decoded.
-type meter struct {
+// valueLimit limits the number of values in JSON while it is received, before it is decoded.
+type valueLimit struct {
 	limit      int64 // values
 	upperBound int64 // values so far, by a count that includes characters within strings and is ten times as fast
 	seen       int   // bytes
@@ -66,19 +66,19 @@ type meter struct {
 // CheckValues checks that JSON which came in another way than as an answer has no more values than an answer of at most
 // maxBytes may have. The error is ErrTooLarge.
 func CheckValues(text []byte, maxBytes int64) error {
-	values := newMeter(maxBytes)
+	values := newValueLimit(maxBytes)
 	if int64(len(text)) <= values.limit {
 		return nil
 	}
 	return values.check(text)
 }
 
-func newMeter(maxBytes int64) *meter {
-	return &meter{limit: max(minValues, maxBytes/bytesPerValue)}
+func newValueLimit(maxBytes int64) *valueLimit {
+	return &valueLimit{limit: max(minValues, maxBytes/bytesPerValue)}
 }
 
 // check counts what was received since the last call; body is everything received.
-func (m *meter) check(body []byte) error {
+func (m *valueLimit) check(body []byte) error {
 	for _, sign := range []string{",", "[", "{"} {
 		m.upperBound += int64(bytes.Count(body[m.seen:], []byte(sign)))
 	}

@@ -292,7 +292,7 @@ func TestCounterCountsWhatStandsInJSON(t *testing.T) {
 func TestMeterStopsAtTooManyValues(t *testing.T) {
 	t.Parallel()
 	var body []byte
-	m := newMeter(0)
+	m := newValueLimit(0)
 	come := func(text string) error {
 		body = append(body, text...)
 		return m.check(body)

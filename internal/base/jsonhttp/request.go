@@ -104,7 +104,7 @@ func (c *Client) authorized(ctx context.Context, r Request) (Answer, error) {
 
 // send does one round trip, notes whether there was an answer, and calls Observe.
 func (c *Client) send(ctx context.Context, r Request, token string) (Answer, error) {
-	done, err := c.pace.take(ctx, r.LongPoll)
+	done, err := c.throttle.take(ctx, r.LongPoll)
 	if err != nil {
 		return Answer{Token: token}, err
 	}
@@ -172,7 +172,7 @@ func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer,
 	if r.To != nil {
 		a.Bytes, err = passBody(resp, content, r.MaxBytes, r.To)
 	} else {
-		a.Body, err = readBody(resp, content, r.MaxBytes, wanted.meter(r.MaxBytes))
+		a.Body, err = readBody(resp, content, r.MaxBytes, wanted.limit(r.MaxBytes))
 		a.Bytes = int64(len(a.Body))
 	}
 	if err == nil {
@@ -259,7 +259,7 @@ func (c *Client) newRequest(ctx context.Context, r Request, token string) (*http
 	return req, asked, nil
 }
 
-// readBody reads an answer of at most maxBytes, and of at most as many values as the meter allows.
+// readBody reads an answer of at most maxBytes, and of at most as many values as limit allows.
 func readBody(resp *http.Response, r io.Reader, maxBytes int64, values checker) ([]byte, error) {
 	if resp.ContentLength > maxBytes {
 		return nil, tooLong(resp, maxBytes)
@@ -367,7 +367,7 @@ func (t *timedReader) late() error {
 type mediaType struct {
 	name  string // content type
 	is    func(contentType string) bool
-	meter func(maxBytes int64) checker
+	limit func(maxBytes int64) checker
 }
 
 type checker interface{ check(body []byte) error }
@@ -376,7 +376,7 @@ func contentOf(r Request) mediaType {
 	if r.Binary {
 		return mediaType{"application/octet-stream", isBytes, func(int64) checker { return unchecked{} }}
 	}
-	return mediaType{"application/json", isJSON, func(maxBytes int64) checker { return newMeter(maxBytes) }}
+	return mediaType{"application/json", isJSON, func(maxBytes int64) checker { return newValueLimit(maxBytes) }}
 }
 
 type unchecked struct{}

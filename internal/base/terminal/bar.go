@@ -122,7 +122,7 @@ func Line(p ledger.Progress) string {
 		full := int(part * barColumns)
 		fmt.Fprintf(&b, " [%s%s] %.1f%%", strings.Repeat("=", full), strings.Repeat(" ", barColumns-full), part*100)
 	}
-	return b.String() + " " + Position(p) + ", " + Pace(p)
+	return b.String() + " " + Position(p) + ", " + Rate(p)
 }
 
 // Position formats the position of the work, and its end if that is known.
@@ -133,8 +133,8 @@ func Position(p ledger.Progress) string {
 	return Count(p.Position)
 }
 
-// Pace formats the rate of the work, and the time left if that is known.
-func Pace(p ledger.Progress) string {
+// Rate formats the rate of the work, and the time left if that is known.
+func Rate(p ledger.Progress) string {
 	text := strings.TrimSuffix(Count(int64(p.Rate+0.5))+" "+p.Unit, " ") + "/s"
 	if p.TimeLeft > 0 {
 		text += ", " + Brief(p.TimeLeft) + " left"

@@ -123,6 +123,6 @@ func TestNumbersForPeople(t *testing.T) {
 	} {
 		require.Equal(t, text, Brief(d), d)
 	}
-	require.Equal(t, "12/s", Pace(ledger.Progress{Rate: 11.6}))
+	require.Equal(t, "12/s", Rate(ledger.Progress{Rate: 11.6}))
 	require.Equal(t, "sealed windows [====================] 100.0% 9 of 8, 0/s", Line(ledger.Progress{Stream: "sealed windows", Position: 9, End: 8}))
 }

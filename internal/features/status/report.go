@@ -29,9 +29,9 @@ type Report struct {
 	Verified     *Verified      `json:"verified,omitempty"`     // absent: no window was verified yet
 	Transactions *Transactions  `json:"transactions,omitempty"` // the history; absent: nobody has begun to read it
 	// beside this pair of schemas the updates of a network are stored in another one
-	Network bool         `json:"network,omitempty"`
-	Ledger  *End         `json:"ledger,omitempty"`
-	Size    *store.Sizes `json:"size,omitempty"` // absent: not asked for
+	Network bool           `json:"network,omitempty"`
+	Ledger  *End           `json:"ledger,omitempty"`
+	Size    *store.DiskUse `json:"size,omitempty"` // absent: not asked for
 
 	backfill string // the command that seeds this pair of schemas
 }
@@ -135,7 +135,7 @@ func New(db *store.Store, from store.Status) *Report {
 }
 
 // Sized adds what the database takes on disk.
-func (r *Report) Sized(sizes store.Sizes) {
+func (r *Report) Sized(sizes store.DiskUse) {
 	r.PostgreSQL, r.Size = sizes.ServerVersion, &sizes
 }
 

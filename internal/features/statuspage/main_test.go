@@ -86,7 +86,7 @@ func newWorld(t *testing.T) *world {
 	w.page = New(Config{
 		Build: version.Build{Version: "v1.2.3", Commit: "0123456789abcdef", Schema: 15, Go: "go1.26"}, Holder: "host pid 1", Health: health, Journal: journal,
 		Hosts: []string{"Indexer.example.com", "Proxy.example.com.:8443"},
-		Ledgers: []Ledger{{Name: "ledger", Store: w.db, Sized: func(store.Sizes) {}, Streams: []Stream{
+		Ledgers: []Ledger{{Name: "ledger", Store: w.db, Sized: func(store.DiskUse) {}, Streams: []Stream{
 			{Title: "updates", Kind: store.StreamUpdates, Source: "the participant", Lag: func() admin.Lag { return w.lag },
 				Version: func(context.Context) string { return "3.5.1" }},
 			{Title: "transactions", Kind: store.StreamTransactions, Source: "the Scan service", Lag: func() admin.Lag { return admin.Lag{} },

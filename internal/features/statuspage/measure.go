@@ -99,7 +99,7 @@ func (m *measured) rate(kind string, heads store.Heads, updates int64, now time.
 func (p *Page) measureSize(ctx context.Context, l Ledger, m *measured) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	sizes, err := l.Store.Sizes(ctx)
+	sizes, err := l.Store.DiskUse(ctx)
 	if err != nil { // the page says so
 		return
 	}

@@ -41,7 +41,7 @@ type Ledger struct {
 	Name    string
 	Store   *store.Store // nil: nothing is stored of it
 	Streams []Stream
-	Sized   func(store.Sizes) // called about once a minute with what the database takes on disk
+	Sized   func(store.DiskUse) // called about once a minute with what the database takes on disk
 }
 
 // Stream is a stream that this process reads, or would read if it led.
@@ -82,7 +82,7 @@ type LedgerData struct {
 	*status.Report
 	ReadAt    time.Time    `json:"read_at,omitzero"`     // when the database said so
 	Error     string       `json:"error,omitempty"`      // why it does not now
-	GrowthDay *float64     `json:"growth_bytes_per_day"` // at the pace of the last hour; null: not known
+	GrowthDay *float64     `json:"growth_bytes_per_day"` // at the rate of the last hour; null: not known
 	Process   []StreamData `json:"process"`              // the streams in this process
 	sizes     []sized      // of the last hour
 }
@@ -250,7 +250,7 @@ func (m Measured) pointer() *float64 {
 	return new(float64(m))
 }
 
-// growth returns by how many bytes a day a database grows, at the pace of the sizes; nil: they are too few.
+// growth returns by how many bytes a day a database grows, at the rate of the sizes; nil: they are too few.
 func growth(sizes []sized) *float64 {
 	if len(sizes) < 2 {
 		return nil
@@ -305,7 +305,7 @@ func read(ctx context.Context, from *store.Store) (*status.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	sizes, err := from.Sizes(ctx)
+	sizes, err := from.DiskUse(ctx)
 	if err != nil {
 		return nil, err
 	}

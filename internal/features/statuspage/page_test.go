@@ -50,7 +50,7 @@ func TestPage(t *testing.T) {
 		"Of the offsets 0 to 5,000 62% are stored 0 5,000",
 		"events complete after offset 1000", "active set known from offset 2000", "ledger end 5000, 1,000 offsets ahead; the last update here is 75 s old",
 		"verified up to offset 3500, 500 behind the watermark",
-		"size ", "B a day at this pace", "partitions, PostgreSQL ",
+		"size ", "B a day at this rate", "partitions, PostgreSQL ",
 		"3 times · updates trying again : no answer about …", "What to do: grant it to …", "host pid 1, up for", "version v1.2.3, commit 0123456789ab, schema 15, go1.26",
 	} {
 		require.Contains(t, shown, words)
@@ -176,7 +176,7 @@ func TestPageIsAskedForByKnownNames(t *testing.T) {
 func TestPageWithoutItsDatabase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.exec(t, "UPDATE indexer.leadership SET holder = 'host pid 7', led_since = now() WHERE role = 'updates'")
+	w.exec(t, "UPDATE indexer.leadership SET holder = 'host pid 7', led_since = now() WHERE lease = 'updates'")
 	require.Contains(t, text(w.ask(t, "localhost", "/").Body.String()), "nobody leads; the last one was host pid 7", "it was killed")
 	w.exec(t, "BEGIN; LOCK TABLE indexer.lead_updates IN EXCLUSIVE MODE")
 	w.page.read[0].tried = time.Time{}

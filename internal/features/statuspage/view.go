@@ -75,7 +75,7 @@ type streamView struct {
 type tile struct{ Label, Value, Note, Kind string }
 
 type workView struct {
-	Title, Pace string
+	Title, Rate string
 	Percent     float64
 	Known       bool
 }
@@ -158,7 +158,7 @@ func newLedgerView(l LedgerData, now time.Time) ledgerView {
 	v.Database = l.Database
 	for _, w := range l.UnderWay {
 		part, known := w.Progress.Part()
-		v.Work = append(v.Work, workView{Title: w.Title(), Pace: terminal.Pace(w.Progress),
+		v.Work = append(v.Work, workView{Title: w.Title(), Rate: terminal.Rate(w.Progress),
 			Percent: math.Round(part*1000) / 10, Known: known})
 	}
 	if len(l.Streams) > 0 {
@@ -167,7 +167,7 @@ func newLedgerView(l LedgerData, now time.Time) ledgerView {
 	v.Facts = l.Facts(l.Name == "network")
 	if l.GrowthDay != nil {
 		v.Facts = append(v.Facts, status.Fact{Name: "growth",
-			Lines: []string{signed(*l.GrowthDay) + " a day at this pace"}})
+			Lines: []string{signed(*l.GrowthDay) + " a day at this rate"}})
 	}
 	return v
 }

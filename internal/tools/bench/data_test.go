@@ -155,7 +155,7 @@ func TestCopiesAreLater(t *testing.T) {
 }
 
 func TestMeterCounts(t *testing.T) {
-	m := newMeter(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "12345") }))
+	m := newRequestCounter(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "12345") }))
 	answer(t, m, "/a", "")
 	answer(t, m, "/a", "{}")
 	answer(t, m, "/b", "")

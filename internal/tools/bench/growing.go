@@ -19,9 +19,9 @@ const (
 
 // growing is a ledger served by the simulated server itself, or by its Scan service: a tail has few updates.
 type growing struct {
-	ledger *sandbox.Ledger
-	scan   *sandbox.Scan // nil: the participant serves it
-	meter  *meter
+	ledger   *sandbox.Ledger
+	scan     *sandbox.Scan // nil: the participant serves it
+	requests *requestCounter
 }
 
 func newGrowing(kind string) *growing {
@@ -29,14 +29,14 @@ func newGrowing(kind string) *growing {
 	l.Grow(startSize)
 	if kind == serveScan {
 		scan := sandbox.NewScan(l, sandbox.ScanOptions{})
-		return &growing{ledger: l, scan: scan, meter: newMeter(scan)}
+		return &growing{ledger: l, scan: scan, requests: newRequestCounter(scan)}
 	}
-	return &growing{ledger: l, meter: newMeter(sandbox.NewServer(l, sandbox.ServerOptions{}))}
+	return &growing{ledger: l, requests: newRequestCounter(sandbox.NewServer(l, sandbox.ServerOptions{}))}
 }
 
 func (g *growing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != pathGrow {
-		g.meter.ServeHTTP(w, r)
+		g.requests.ServeHTTP(w, r)
 		return
 	}
 	perSecond, err := strconv.ParseFloat(r.URL.Query().Get("rate"), 64)

@@ -76,7 +76,7 @@ func (o serveOptions) handler() (http.Handler, error) {
 	default:
 		return nil, fmt.Errorf("no server is of the kind %q", o.Kind)
 	}
-	return newMeter(next), nil
+	return newRequestCounter(next), nil
 }
 
 // serve is the serving process. It prints its address to stdout and ends when stdin ends, which also happens when its

@@ -17,7 +17,7 @@ WHERE a.datname = current_database() AND a.usename = session_user AND starts_wit
     AND a.pid <> pg_backend_pid()
 `
 
-// Ends the sessions of earlier leaders, one of which may be paused in the middle of a transaction. The caller holds the role's lock,
+// Ends the sessions of earlier leaders, one of which may be paused in the middle of a transaction. The caller holds the lease's lock,
 // so none of them leads any more.
 func (q *Queries) LeadershipEndOlder(ctx context.Context, db DBTX, applicationNamePrefix string) ([]bool, error) {
 	rows, err := db.Query(ctx, leadershipEndOlder, applicationNamePrefix)
@@ -40,31 +40,31 @@ func (q *Queries) LeadershipEndOlder(ctx context.Context, db DBTX, applicationNa
 }
 
 const leadershipEndTerm = `-- name: LeadershipEndTerm :exec
-UPDATE leadership SET epoch = epoch + 1, holder = NULL, led_since = NULL WHERE role = $1
+UPDATE leadership SET epoch = epoch + 1, holder = NULL, led_since = NULL WHERE lease = $1
 `
 
 // Ends the leader's term: no process leads until the next one raises the epoch.
-func (q *Queries) LeadershipEndTerm(ctx context.Context, db DBTX, role string) error {
-	_, err := db.Exec(ctx, leadershipEndTerm, role)
+func (q *Queries) LeadershipEndTerm(ctx context.Context, db DBTX, lease string) error {
+	_, err := db.Exec(ctx, leadershipEndTerm, lease)
 	return err
 }
 
 const leadershipExclude = `-- name: LeadershipExclude :one
-UPDATE leadership l SET epoch = l.epoch WHERE l.role = $1 RETURNING l.epoch
+UPDATE leadership l SET epoch = l.epoch WHERE l.lease = $1 RETURNING l.epoch
 `
 
-// Waits for the transactions of the role's leader, and keeps later ones waiting until this transaction ends. Those that read in one
+// Waits for the transactions of the lease's leader, and keeps later ones waiting until this transaction ends. Those that read in one
 // snapshot then fail and are repeated, because the snapshot may be older than what this transaction writes.
-func (q *Queries) LeadershipExclude(ctx context.Context, db DBTX, role string) (int64, error) {
-	row := db.QueryRow(ctx, leadershipExclude, role)
+func (q *Queries) LeadershipExclude(ctx context.Context, db DBTX, lease string) (int64, error) {
+	row := db.QueryRow(ctx, leadershipExclude, lease)
 	var epoch int64
 	err := row.Scan(&epoch)
 	return epoch, err
 }
 
 const leadershipGet = `-- name: LeadershipGet :one
-SELECT l.epoch, l.holder, l.led_since, EXISTS (SELECT FROM lock_holders(CAST('lead_' || l.role AS regclass)))::boolean AS leads
-FROM leadership l WHERE l.role = $1
+SELECT l.epoch, l.holder, l.led_since, EXISTS (SELECT FROM lock_holders(CAST('lead_' || l.lease AS regclass)))::boolean AS leads
+FROM leadership l WHERE l.lease = $1
 `
 
 type LeadershipGetRow struct {
@@ -74,9 +74,9 @@ type LeadershipGetRow struct {
 	Leads    bool               `db:"leads"`
 }
 
-// Who had a role last, and whether anybody has it now.
-func (q *Queries) LeadershipGet(ctx context.Context, db DBTX, role string) (LeadershipGetRow, error) {
-	row := db.QueryRow(ctx, leadershipGet, role)
+// Who had a lease last, and whether anybody has it now.
+func (q *Queries) LeadershipGet(ctx context.Context, db DBTX, lease string) (LeadershipGetRow, error) {
+	row := db.QueryRow(ctx, leadershipGet, lease)
 	var i LeadershipGetRow
 	err := row.Scan(
 		&i.Epoch,
@@ -88,18 +88,18 @@ func (q *Queries) LeadershipGet(ctx context.Context, db DBTX, role string) (Lead
 }
 
 const leadershipHold = `-- name: LeadershipHold :one
-SELECT l.epoch FROM leadership l WHERE l.role = $1 AND l.epoch = $2 FOR SHARE
+SELECT l.epoch FROM leadership l WHERE l.lease = $1 AND l.epoch = $2 FOR SHARE
 `
 
 type LeadershipHoldParams struct {
-	Role  string `db:"role"`
+	Lease string `db:"lease"`
 	Epoch int64  `db:"epoch"`
 }
 
 // Keeps the epoch from being raised until the transaction ends. No row: another process leads. Row locks have no queue: writers that
 // share one would keep a repair waiting for ever. So each takes its turn first, which has a queue.
 func (q *Queries) LeadershipHold(ctx context.Context, db DBTX, arg LeadershipHoldParams) (int64, error) {
-	row := db.QueryRow(ctx, leadershipHold, arg.Role, arg.Epoch)
+	row := db.QueryRow(ctx, leadershipHold, arg.Lease, arg.Epoch)
 	var epoch int64
 	err := row.Scan(&epoch)
 	return epoch, err
@@ -126,7 +126,7 @@ type LeadershipLockedParams struct {
 	Pid  int32  `db:"pid"`
 }
 
-// Whether a session still holds the role's lock.
+// Whether a session still holds the lease's lock.
 func (q *Queries) LeadershipLocked(ctx context.Context, db DBTX, arg LeadershipLockedParams) (bool, error) {
 	row := db.QueryRow(ctx, leadershipLocked, arg.Lock, arg.Pid)
 	var locked bool
@@ -135,28 +135,28 @@ func (q *Queries) LeadershipLocked(ctx context.Context, db DBTX, arg LeadershipL
 }
 
 const leadershipMark = `-- name: LeadershipMark :one
-SELECT xmin::text AS mark FROM leadership WHERE role = $1
+SELECT xmin::text AS mark FROM leadership WHERE lease = $1
 `
 
-// A mark that changes with each repair that concerns the role, and with each change of its leader.
-func (q *Queries) LeadershipMark(ctx context.Context, db DBTX, role string) (string, error) {
-	row := db.QueryRow(ctx, leadershipMark, role)
+// A mark that changes with each repair that concerns the lease, and with each change of its leader.
+func (q *Queries) LeadershipMark(ctx context.Context, db DBTX, lease string) (string, error) {
+	row := db.QueryRow(ctx, leadershipMark, lease)
 	var mark string
 	err := row.Scan(&mark)
 	return mark, err
 }
 
 const leadershipRaise = `-- name: LeadershipRaise :one
-UPDATE leadership SET epoch = epoch + 1, holder = $1, led_since = now() WHERE role = $2 RETURNING epoch
+UPDATE leadership SET epoch = epoch + 1, holder = $1, led_since = now() WHERE lease = $2 RETURNING epoch
 `
 
 type LeadershipRaiseParams struct {
 	Holder *string `db:"holder"`
-	Role   string  `db:"role"`
+	Lease  string  `db:"lease"`
 }
 
 func (q *Queries) LeadershipRaise(ctx context.Context, db DBTX, arg LeadershipRaiseParams) (int64, error) {
-	row := db.QueryRow(ctx, leadershipRaise, arg.Holder, arg.Role)
+	row := db.QueryRow(ctx, leadershipRaise, arg.Holder, arg.Lease)
 	var epoch int64
 	err := row.Scan(&epoch)
 	return epoch, err
@@ -169,7 +169,7 @@ SELECT EXISTS (
 )
 `
 
-// Whether a role has sessions of leaders. Those of other users don't count, who may give theirs any name.
+// Whether a lease has sessions of leaders. Those of other users don't count, who may give theirs any name.
 func (q *Queries) LeadershipSessions(ctx context.Context, db DBTX, applicationNamePrefix string) (bool, error) {
 	row := db.QueryRow(ctx, leadershipSessions, applicationNamePrefix)
 	var exists bool

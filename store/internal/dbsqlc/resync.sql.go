@@ -9,55 +9,6 @@ import (
 	"context"
 )
 
-const depart = `-- name: Depart :exec
-INSERT INTO departures (ledger_offset, node_id, synchronizer_ref, contract_id, reason)
-SELECT $1::bigint, (row_number() OVER () + $2::integer - 1)::integer, k.synchronizer_ref, k.contract_id, 'not shown'
-FROM (SELECT unnest($3::text[]) AS contract_id, unnest($4::integer[]) AS synchronizer_ref) k
-`
-
-type DepartParams struct {
-	LedgerOffset     int64    `db:"ledger_offset"`
-	FirstNodeID      int32    `db:"first_node_id"`
-	ContractIds      []string `db:"contract_ids"`
-	SynchronizerRefs []int32  `db:"synchronizer_refs"`
-}
-
-// Ends contracts that the participant does not show as of an offset. The arrays are parallel.
-func (q *Queries) Depart(ctx context.Context, db DBTX, arg DepartParams) error {
-	_, err := db.Exec(ctx, depart,
-		arg.LedgerOffset,
-		arg.FirstNodeID,
-		arg.ContractIds,
-		arg.SynchronizerRefs,
-	)
-	return err
-}
-
-const departuresOf = `-- name: DeparturesOf :many
-SELECT DISTINCT d.ledger_offset FROM departures d WHERE d.contract_id = ANY ($1::text[])
-`
-
-// The offsets at which some contracts end without an event.
-func (q *Queries) DeparturesOf(ctx context.Context, db DBTX, contractIds []string) ([]int64, error) {
-	rows, err := db.Query(ctx, departuresOf, contractIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var ledger_offset int64
-		if err := rows.Scan(&ledger_offset); err != nil {
-			return nil, err
-		}
-		items = append(items, ledger_offset)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const resyncAdvance = `-- name: ResyncAdvance :execrows
 UPDATE resyncs SET token_kind = $1, token = $2, entries = entries + $3::bigint,
     finished_at = CASE WHEN $4::boolean THEN now() END
@@ -106,8 +57,32 @@ func (q *Queries) ResyncClear(ctx context.Context, db DBTX) error {
 	return err
 }
 
-const resyncDepart = `-- name: ResyncDepart :exec
-INSERT INTO departures (ledger_offset, node_id, synchronizer_ref, contract_id, reason)
+const resyncDeactivate = `-- name: ResyncDeactivate :exec
+INSERT INTO resync_deactivations (ledger_offset, node_id, synchronizer_ref, contract_id, reason)
+SELECT $1::bigint, (row_number() OVER () + $2::integer - 1)::integer, k.synchronizer_ref, k.contract_id, 'not shown'
+FROM (SELECT unnest($3::text[]) AS contract_id, unnest($4::integer[]) AS synchronizer_ref) k
+`
+
+type ResyncDeactivateParams struct {
+	LedgerOffset     int64    `db:"ledger_offset"`
+	FirstNodeID      int32    `db:"first_node_id"`
+	ContractIds      []string `db:"contract_ids"`
+	SynchronizerRefs []int32  `db:"synchronizer_refs"`
+}
+
+// Ends contracts that the participant does not show as of an offset. The arrays are parallel.
+func (q *Queries) ResyncDeactivate(ctx context.Context, db DBTX, arg ResyncDeactivateParams) error {
+	_, err := db.Exec(ctx, resyncDeactivate,
+		arg.LedgerOffset,
+		arg.FirstNodeID,
+		arg.ContractIds,
+		arg.SynchronizerRefs,
+	)
+	return err
+}
+
+const resyncDeactivateRest = `-- name: ResyncDeactivateRest :exec
+INSERT INTO resync_deactivations (ledger_offset, node_id, synchronizer_ref, contract_id, reason)
 SELECT $1::bigint, (x.number + $2::integer - 1)::integer, x.synchronizer_ref, x.contract_id, 'scope changed'
 FROM (
     SELECT a.synchronizer_ref, a.contract_id, row_number() OVER (ORDER BY a.activated_offset, a.activated_node_id) AS number
@@ -116,15 +91,40 @@ FROM (
 ) x
 `
 
-type ResyncDepartParams struct {
+type ResyncDeactivateRestParams struct {
 	LedgerOffset int64 `db:"ledger_offset"`
 	FirstNodeID  int32 `db:"first_node_id"`
 }
 
 // Ends what is active here and was not shown.
-func (q *Queries) ResyncDepart(ctx context.Context, db DBTX, arg ResyncDepartParams) error {
-	_, err := db.Exec(ctx, resyncDepart, arg.LedgerOffset, arg.FirstNodeID)
+func (q *Queries) ResyncDeactivateRest(ctx context.Context, db DBTX, arg ResyncDeactivateRestParams) error {
+	_, err := db.Exec(ctx, resyncDeactivateRest, arg.LedgerOffset, arg.FirstNodeID)
 	return err
+}
+
+const resyncDeactivationsOf = `-- name: ResyncDeactivationsOf :many
+SELECT DISTINCT d.ledger_offset FROM resync_deactivations d WHERE d.contract_id = ANY ($1::text[])
+`
+
+// The offsets at which some contracts end without an event.
+func (q *Queries) ResyncDeactivationsOf(ctx context.Context, db DBTX, contractIds []string) ([]int64, error) {
+	rows, err := db.Query(ctx, resyncDeactivationsOf, contractIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var ledger_offset int64
+		if err := rows.Scan(&ledger_offset); err != nil {
+			return nil, err
+		}
+		items = append(items, ledger_offset)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const resyncDrop = `-- name: ResyncDrop :execrows
@@ -234,7 +234,7 @@ FROM (
     UNION ALL
     SELECT c.node_id FROM created c WHERE c.ledger_offset = $1
     UNION ALL
-    SELECT d.node_id FROM departures d WHERE d.ledger_offset = $1
+    SELECT d.node_id FROM resync_deactivations d WHERE d.ledger_offset = $1
     UNION ALL
     SELECT r.node_id FROM resyncs r WHERE r.ledger_offset = $1
 ) x

@@ -1,5 +1,5 @@
-// Package leadership gives a process a role, and lets it write only as long as it has the role. A transaction of its
-// own holds the role's lock, and each transaction that writes holds the row with the role's epoch.
+// Package leadership gives a process a lease, and lets it write only as long as it has the lease. A transaction of its
+// own holds the lease's lock, and each transaction that writes holds the lease's row, at its epoch.
 package leadership
 
 import (
@@ -20,7 +20,7 @@ import (
 	"ledgerindexer/store/internal/session"
 )
 
-// How soon a leader that fell silent loses its role, and how long waiting for it takes.
+// How soon a leader that fell silent loses its lease, and how long waiting for it takes.
 const (
 	// A leader that is paused or vanished loses its lock connection, and with it the lock, after lockIdleLimit.
 	pingEvery     = time.Second
@@ -44,29 +44,29 @@ const (
 	LongTimeout = 24 * time.Hour
 )
 
-// Term is a role that this process holds, at one epoch. Its writes fail with session.ErrNotLeader once another process
+// Term is a lease that this process holds, at one epoch. Its writes fail with session.ErrNotLeader once another process
 // has raised the epoch. It is safe for concurrent use.
 type Term struct {
 	db      *session.Database
-	role    session.Role
+	lease   session.Lease
 	epoch   int64
-	lock    pgx.Tx // holds the role's lock
+	lock    pgx.Tx // holds the lease's lock
 	stop    context.CancelFunc
 	stopped chan struct{}
-	held    context.Context         // ends when the role is lost; its cause says why
+	held    context.Context         // ends when the lease is lost; its cause says why
 	lose    context.CancelCauseFunc // ends held; the first cause counts
 
-	Pool       *pgxpool.Pool // its sessions carry the role and epoch in their name
+	Pool       *pgxpool.Pool // its sessions carry the lease and epoch in their name
 	Dictionary *names.Dictionary
 	Partitions *partitions.Set
 	// Redacted is what is not to be written. It holds as long as the term: whoever redacts ends the terms of all other
-	// roles.
+	// leases.
 	Redacted *redacted.Set
 }
 
-// Take tries once to take the role. ok is false if another process has it.
-func Take(ctx context.Context, db *session.Database, role session.Role) (term *Term, ok bool, err error) {
-	conn, err := db.Connect(ctx, LockConfig(db, role))
+// Take tries once to take the lease. ok is false if another process has it.
+func Take(ctx context.Context, db *session.Database, lease session.Lease) (term *Term, ok bool, err error) {
+	conn, err := db.Connect(ctx, LockConfig(db, lease))
 	if err != nil {
 		return nil, false, db.Unusable(err)
 	}
@@ -78,13 +78,13 @@ func Take(ctx context.Context, db *session.Database, role session.Role) (term *T
 	// before the lock's transaction, which takes no snapshot
 	lockSession, err := db.Queries.LeadershipLockSession(ctx, conn)
 	if err != nil {
-		return nil, false, fmt.Errorf("ask for the session that is to hold the lock of role %s: %w", role, db.Unusable(err))
+		return nil, false, fmt.Errorf("ask for the session that is to hold the lock of lease %s: %w", lease, db.Unusable(err))
 	}
-	lock, locked, err := session.TryHold(ctx, conn, role.Lead(), lockIdleLimit)
+	lock, locked, err := session.TryHold(ctx, conn, lease.Lead(), lockIdleLimit)
 	if err != nil || !locked {
 		return nil, false, db.Unusable(err)
 	}
-	epoch, err := raiseEpoch(ctx, db, role)
+	epoch, err := raiseEpoch(ctx, db, lease)
 	if err != nil {
 		return nil, false, err
 	}
@@ -93,37 +93,37 @@ func Take(ctx context.Context, db *session.Database, role session.Role) (term *T
 	if err != nil {
 		return nil, false, db.Unusable(err)
 	}
-	pool, err := writerPool(db, role, epoch, lockSession)
+	pool, err := writerPool(db, lease, epoch, lockSession)
 	if err != nil {
 		return nil, false, err
 	}
 	watch, stop := context.WithCancel(context.WithoutCancel(ctx))
 	held, lose := context.WithCancelCause(context.WithoutCancel(ctx))
 	t := &Term{
-		db: db, role: role, epoch: epoch, Pool: pool, lock: lock,
+		db: db, lease: lease, epoch: epoch, Pool: pool, lock: lock,
 		stop: stop, stopped: make(chan struct{}), held: held, lose: lose, Redacted: erased,
 	}
 	t.Dictionary = names.New(db.Queries, pool, t.WriteAhead)
 	t.Partitions = partitions.New(db.Queries, pool, t.Write, db.Config.Logger, db.Config.OffsetsPerUpdate)
 	go t.keepLock(watch)
-	db.Config.Logger.InfoContext(ctx, "leading", "role", string(role), "epoch", epoch)
+	db.Config.Logger.InfoContext(ctx, "leading", "lease", string(lease), "epoch", epoch)
 	return t, true, nil
 }
 
-// Role returns the role of the term.
-func (t *Term) Role() session.Role { return t.role }
+// Lease returns the lease of the term.
+func (t *Term) Lease() session.Lease { return t.lease }
 
-// Epoch returns the number of the term; a later term of the role has a greater one.
+// Epoch returns the number of the term; a later term of the lease has a greater one.
 func (t *Term) Epoch() int64 { return t.epoch }
 
-// Lost returns a channel that is closed when the role is lost, because its lock connection ended, or because a write
+// Lost returns a channel that is closed when the lease is lost, because its lock connection ended, or because a write
 // found its epoch over. Err then says why.
 func (t *Term) Lost() <-chan struct{} { return t.held.Done() }
 
-// Err returns why the role was lost; nil while it is held.
+// Err returns why the lease was lost; nil while it is held.
 func (t *Term) Err() error { return context.Cause(t.held) }
 
-// Close gives the role up, after the transactions under way have ended.
+// Close gives the lease up, after the transactions under way have ended.
 func (t *Term) Close() {
 	t.Pool.Close()
 	t.stop()
@@ -138,7 +138,7 @@ func (t *Term) keepLock(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			// A rollback frees the role before Close returns. The server would notice only later that the connection has ended.
+			// A rollback frees the lease before Close returns. The server would notice only later that the connection has ended.
 			pg.Rollback(ctx, t.lock)
 			return
 		case <-ticker.C:
@@ -150,28 +150,28 @@ func (t *Term) keepLock(ctx context.Context) {
 		err := t.lock.Conn().Ping(pingCtx) // takes no snapshot
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			t.lose(fmt.Errorf("%w: lost the lock of role %s: %w", session.ErrNotLeader, t.role, err))
+			t.lose(fmt.Errorf("%w: lost the lock of lease %s: %w", session.ErrNotLeader, t.lease, err))
 			return
 		}
 		t.watchEpoch(ctx)
 	}
 }
 
-// watchEpoch marks the role as lost where a repair has ended the term: the lock is still held, and is given up by
+// watchEpoch marks the lease as lost where a repair has ended the term: the lock is still held, and is given up by
 // Close. An error is that of a connection; each write reads the epoch itself.
 func (t *Term) watchEpoch(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, pingEvery)
 	defer cancel()
-	if now, err := t.db.Queries.LeadershipGet(ctx, t.db.Pool, string(t.role)); err == nil && now.Epoch != t.epoch {
-		t.lose(fmt.Errorf("role %s, epoch %d: %w", t.role, t.epoch, session.ErrNotLeader))
+	if now, err := t.db.Queries.LeadershipGet(ctx, t.db.Pool, string(t.lease)); err == nil && now.Epoch != t.epoch {
+		t.lose(fmt.Errorf("lease %s, epoch %d: %w", t.lease, t.epoch, session.ErrNotLeader))
 	}
 }
 
 // raiseEpoch ends the terms of earlier leaders. It does so beside the transaction that holds the lock, which stays
 // open.
-func raiseEpoch(ctx context.Context, db *session.Database, role session.Role) (epoch int64, err error) {
-	if _, err := db.Queries.LeadershipEndOlder(ctx, db.Pool, db.Config.Schemas.SessionPrefix(role)); err != nil {
-		return 0, fmt.Errorf("end the sessions of earlier leaders of role %s: %w", role, err)
+func raiseEpoch(ctx context.Context, db *session.Database, lease session.Lease) (epoch int64, err error) {
+	if _, err := db.Queries.LeadershipEndOlder(ctx, db.Pool, db.Config.Schemas.SessionPrefix(lease)); err != nil {
+		return 0, fmt.Errorf("end the sessions of earlier leaders of lease %s: %w", lease, err)
 	}
 	if err := endAbandonedRepair(ctx, db); err != nil {
 		return 0, err
@@ -180,17 +180,17 @@ func raiseEpoch(ctx context.Context, db *session.Database, role session.Role) (e
 		if err := pg.WaitAtMost(ctx, tx, raiseTimeout); err != nil {
 			return err
 		}
-		epoch, err = db.Queries.LeadershipRaise(ctx, tx, dbsqlc.LeadershipRaiseParams{Role: string(role),
+		epoch, err = db.Queries.LeadershipRaise(ctx, tx, dbsqlc.LeadershipRaiseParams{Lease: string(lease),
 			Holder: &db.Config.Holder})
 		return err
 	})
 	if pg.HasCode(err, pg.LockNotAvailable) {
-		return 0, fmt.Errorf("a repair, or a session of an earlier leader of role %s, of which the database user may be "+
+		return 0, fmt.Errorf("a repair, or a session of an earlier leader of lease %s, of which the database user may be "+
 			"another one, holds a transaction open"+
-			" (trying again waits for it): %w", role, err)
+			" (trying again waits for it): %w", lease, err)
 	}
 	if err != nil {
-		return 0, db.Unusable(fmt.Errorf("raise the epoch of role %s: %w", role, err))
+		return 0, db.Unusable(fmt.Errorf("raise the epoch of lease %s: %w", lease, err))
 	}
 	return epoch, nil
 }
@@ -199,14 +199,14 @@ func raiseEpoch(ctx context.Context, db *session.Database, role session.Role) (e
 // writers would wait for it without an end. One that holds its lock is at work.
 func endAbandonedRepair(ctx context.Context, db *session.Database) (err error) {
 	defer pg.Wrap(&err, "end the sessions of a repair that was abandoned")
-	prefix := db.Config.Schemas.SessionPrefix(session.RoleRepair)
+	prefix := db.Config.Schemas.SessionPrefix(session.LeaseRepair)
 	return func() error {
 		there, err := db.Queries.LeadershipSessions(ctx, db.Pool, prefix)
 		if err != nil || !there {
 			return err
 		}
 		// so that no other process takes it meanwhile
-		lock, ok, err := session.TryHold(ctx, db.Pool, session.RoleRepair.Lead(), lockIdleLimit)
+		lock, ok, err := session.TryHold(ctx, db.Pool, session.LeaseRepair.Lead(), lockIdleLimit)
 		if err != nil || !ok {
 			return err
 		}
@@ -216,27 +216,27 @@ func endAbandonedRepair(ctx context.Context, db *session.Database) (err error) {
 	}()
 }
 
-// LockConfig configures the connection that holds a role's lock. Its statements leave no portal behind, which would
+// LockConfig configures the connection that holds a lease's lock. Its statements leave no portal behind, which would
 // keep a snapshot.
-func LockConfig(db *session.Database, role session.Role) *pgx.ConnConfig {
+func LockConfig(db *session.Database, lease session.Lease) *pgx.ConnConfig {
 	config := db.Conn.Copy()
-	config.RuntimeParams["application_name"] = db.Config.Schemas.Program() + " " + string(role) + " lock"
+	config.RuntimeParams["application_name"] = db.Config.Schemas.Program() + " " + string(lease) + " lock"
 	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	return config
 }
 
-func writerPool(db *session.Database, role session.Role, epoch int64, lockSession int32) (*pgxpool.Pool, error) {
+func writerPool(db *session.Database, lease session.Lease, epoch int64, lockSession int32) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(db.Config.URL)
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", err)
 	}
 	config.ConnConfig = db.Conn.Copy()
-	config.ConnConfig.RuntimeParams["application_name"] = db.Config.Schemas.SessionPrefix(role) + fmt.Sprint(epoch)
+	config.ConnConfig.RuntimeParams["application_name"] = db.Config.Schemas.SessionPrefix(lease) + fmt.Sprint(epoch)
 	// ms; an earlier transaction of unknown outcome is waited for, but not for ever
 	config.ConnConfig.RuntimeParams["lock_timeout"] = "30000"
 	// ms; frees the locks of a vanished client
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "60000"
-	if role == session.RoleTransactions {
+	if lease == session.LeaseTransactions {
 		// A plan that was made while few records were stored reads all of them for each look-up of event ids; it must not be
 		// kept while they grow.
 		config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_custom_plan"
@@ -250,10 +250,10 @@ func writerPool(db *session.Database, role session.Role, epoch int64, lockSessio
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		pgcopy.RegisterArrays(conn.TypeMap())
 		locked, err := db.Queries.LeadershipLocked(ctx, conn, dbsqlc.LeadershipLockedParams{
-			Pid: lockSession, Lock: string(role.Lead()),
+			Pid: lockSession, Lock: string(lease.Lead()),
 		})
 		if err == nil && !locked {
-			err = fmt.Errorf("role %s, epoch %d: the session that holds its lock has ended: %w", role, epoch,
+			err = fmt.Errorf("lease %s, epoch %d: the session that holds its lock has ended: %w", lease, epoch,
 				session.ErrNotLeader)
 		}
 		return err
@@ -308,7 +308,7 @@ func (t *Term) Transact(ctx context.Context, limit time.Duration, begin string,
 		}
 		err = end(err)
 	}()
-	tx, err := t.Pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin + "; " + t.role.Turn().Shared()})
+	tx, err := t.Pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin + "; " + t.lease.Turn().Shared()})
 	if pg.HasCode(err, pg.LockNotAvailable) {
 		return t.heldUp(ctx, err)
 	}
@@ -320,9 +320,9 @@ func (t *Term) Transact(ctx context.Context, limit time.Duration, begin string,
 		return err
 	}
 	defer pg.Rollback(ctx, tx)
-	_, err = t.db.Queries.LeadershipHold(ctx, tx, dbsqlc.LeadershipHoldParams{Role: string(t.role), Epoch: t.epoch})
+	_, err = t.db.Queries.LeadershipHold(ctx, tx, dbsqlc.LeadershipHoldParams{Lease: string(t.lease), Epoch: t.epoch})
 	if errors.Is(err, pgx.ErrNoRows) {
-		err = fmt.Errorf("role %s, epoch %d: %w", t.role, t.epoch, session.ErrNotLeader)
+		err = fmt.Errorf("lease %s, epoch %d: %w", t.lease, t.epoch, session.ErrNotLeader)
 		t.lose(err) // a repair may have ended the term: the lock is still held, and has to be taken again
 		return err
 	}
@@ -330,7 +330,7 @@ func (t *Term) Transact(ctx context.Context, limit time.Duration, begin string,
 		return t.heldUp(ctx, err)
 	}
 	if err != nil {
-		return t.db.Unusable(fmt.Errorf("hold leadership of role %s: %w", t.role, err))
+		return t.db.Unusable(fmt.Errorf("hold leadership of lease %s: %w", t.lease, err))
 	}
 	if err := fn(ctx, tx); err != nil {
 		return err
@@ -347,8 +347,8 @@ func (t *Term) Transact(ctx context.Context, limit time.Duration, begin string,
 // repair that holds it up.
 func (t *Term) heldUp(ctx context.Context, err error) error {
 	return t.db.Unusable(errors.Join(
-		fmt.Errorf("hold leadership of role %s: a repair, or a new leader, holds a transaction open (trying again waits "+
-			"for it): %w", t.role, err), endAbandonedRepair(ctx, t.db)))
+		fmt.Errorf("hold leadership of lease %s: a repair, or a new leader, holds a transaction open (trying again waits "+
+			"for it): %w", t.lease, err), endAbandonedRepair(ctx, t.db)))
 }
 
 // Resolve gives names their numbers, and adds those that are new. It takes at most WriteTimeout.
@@ -357,8 +357,8 @@ func (t *Term) Resolve(ctx context.Context, wanted *names.References) error {
 	return end(t.Dictionary.Resolve(ctx, wanted))
 }
 
-// within returns a context that ends after a time, or when the role is lost: nothing may be written then, and a server
-// that is gone would never answer. end ends the context, and returns the error of the work, or that of the lost role if
+// within returns a context that ends after a time, or when the lease is lost: nothing may be written then, and a server
+// that is gone would never answer. end ends the context, and returns the error of the work, or that of the lost lease if
 // this is why the work failed.
 func (t *Term) within(ctx context.Context, limit time.Duration) (_ context.Context, end func(error) error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -373,30 +373,30 @@ func (t *Term) within(ctx context.Context, limit time.Duration) (_ context.Conte
 	}
 }
 
-// Exclude waits for the writers of other roles, and keeps them from writing until the transaction ends. Every caller
-// names roles in the order history, updates, transactions, so that no two wait for one another.
-func (t *Term) Exclude(ctx context.Context, tx pgx.Tx, roles ...session.Role) error {
-	for _, role := range roles {
-		_, err := tx.Exec(ctx, role.Turn().Alone())
+// Exclude waits for the writers of other leases, and keeps them from writing until the transaction ends. Every caller
+// names leases in the order of session.Leases, so that no two wait for one another.
+func (t *Term) Exclude(ctx context.Context, tx pgx.Tx, leases ...session.Lease) error {
+	for _, lease := range leases {
+		_, err := tx.Exec(ctx, lease.Turn().Alone())
 		if err == nil {
-			_, err = t.db.Queries.LeadershipExclude(ctx, tx, string(role))
+			_, err = t.db.Queries.LeadershipExclude(ctx, tx, string(lease))
 		}
 		if errors.Is(err, pgx.ErrNoRows) {
-			return fmt.Errorf("the database has no role %s", role)
+			return fmt.Errorf("the database has no lease %s", lease)
 		}
 		if err != nil {
-			return fmt.Errorf("wait for the writer of role %s: %w", role, err)
+			return fmt.Errorf("wait for the writer of lease %s: %w", lease, err)
 		}
 	}
 	return nil
 }
 
-// EndTerms makes the leaders of the roles begin a new term, because what they remember of the dictionaries or of their
+// EndTerms makes the leaders of the leases begin a new term, because what they remember of the dictionaries or of their
 // place may be wrong after this transaction.
-func (t *Term) EndTerms(ctx context.Context, tx pgx.Tx, roles ...session.Role) error {
-	for _, role := range roles {
-		if err := t.db.Queries.LeadershipEndTerm(ctx, tx, string(role)); err != nil {
-			return fmt.Errorf("end the term of the leader of role %s: %w", role, err)
+func (t *Term) EndTerms(ctx context.Context, tx pgx.Tx, leases ...session.Lease) error {
+	for _, lease := range leases {
+		if err := t.db.Queries.LeadershipEndTerm(ctx, tx, string(lease)); err != nil {
+			return fmt.Errorf("end the term of the leader of lease %s: %w", lease, err)
 		}
 	}
 	return nil

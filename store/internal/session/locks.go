@@ -28,11 +28,11 @@ const (
 	LockIndexes Lock = "turn_indexes"
 )
 
-// Lead returns the lock of the process that has the role.
-func (r Role) Lead() Lock { return Lock("lead_" + string(r)) }
+// Lead returns the lock of the process that has the lease.
+func (r Lease) Lead() Lock { return Lock("lead_" + string(r)) }
 
-// Turn returns the lock that writers of the role share, and that a repair of what they write takes alone.
-func (r Role) Turn() Lock { return Lock("turn_" + string(r)) }
+// Turn returns the lock that writers of the lease share, and that a repair of what they write takes alone.
+func (r Lease) Turn() Lock { return Lock("turn_" + string(r)) }
 
 // Alone returns the statement that waits for the lock, and holds it until the transaction ends.
 func (l Lock) Alone() string { return "LOCK TABLE " + string(l) + " IN EXCLUSIVE MODE" }

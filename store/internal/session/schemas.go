@@ -82,5 +82,7 @@ func (s Schemas) Program() string {
 	return "ledgerindexer:" + s.Tables
 }
 
-// SessionPrefix returns the beginning of the names of a role's leaders' sessions, and of no others.
-func (s Schemas) SessionPrefix(role Role) string { return s.Program() + " " + string(role) + " epoch " }
+// SessionPrefix returns the beginning of the names of a lease's leaders' sessions, and of no others.
+func (s Schemas) SessionPrefix(lease Lease) string {
+	return s.Program() + " " + string(lease) + " epoch "
+}

@@ -122,7 +122,7 @@ func (d *DB) WaitForLock(statement string) {
 		"'Lock' AND query LIKE $1)", statement)
 }
 
-// WaitForEnds polls until no other session has a transaction open, beside those that hold the lock of a role.
+// WaitForEnds polls until no other session has a transaction open, beside those that hold the lock of a lease.
 func (d *DB) WaitForEnds() {
 	d.T.Helper()
 	d.WaitFor(`SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
@@ -189,12 +189,12 @@ func (d *DB) Dump(tables ...string) map[string][]string {
 	return all
 }
 
-// EndLock ends the connection that holds a role's lock, as a server does to a leader that is paused or vanished.
-func (d *DB) EndLock(role session.Role) {
+// EndLock ends the connection that holds a lease's lock, as a server does to a leader that is paused or vanished.
+func (d *DB) EndLock(lease session.Lease) {
 	d.T.Helper()
 	require.Equal(d.T, "true", d.Row("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = "+
 		"current_database() AND application_name = $1",
-		"ledgerindexer "+string(role)+" lock"))
+		"ledgerindexer "+string(lease)+" lock"))
 }
 
 // ProjectedTables are those that a batch writes, beside its facts and the queue.

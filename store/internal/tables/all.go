@@ -95,7 +95,7 @@ var all = slices.Concat(facts, []Table{
 	{Name: "offset_checkpoints", Family: State, Seen: Everyone, Key: key(offset, "synchronizer_ref"), Place: offset,
 		Reset: Remove, Pruned: true},
 
-	{Name: "departures", Family: State, Key: key(offset, node), Place: offset, Reset: Remove, Pruned: true},
+	{Name: "resync_deactivations", Family: State, Key: key(offset, node), Place: offset, Reset: Remove, Pruned: true},
 	{Name: "resyncs", Family: State, Key: key(offset, node), Place: offset, Reset: Remove, Pruned: true},
 	{Name: "resync_created", Family: State, Key: key(node), Place: offset, Reset: Remove, Pruned: true},
 	{Name: "resync_interface_views", Family: State, Key: key(node, "ordinal"), Place: offset, Reset: Remove, Pruned: true},
@@ -104,13 +104,13 @@ var all = slices.Concat(facts, []Table{
 	// In this order: what is held follows from the interfaces too, and a contract that a reset makes active again was not
 	// active before.
 	{Name: "template_interfaces", Family: Projections, Seen: Everyone, Key: key("template_ref", "interface_id"),
-		Follows: "shown_interfaces(@floor, @watermark)", Unknown: "EXISTS (SELECT FROM templates t WHERE t.template_ref = " +
+		Follows: "shown_interfaces(@floor, @watermark)", Undecided: "EXISTS (SELECT FROM templates t WHERE t.template_ref = " +
 			"s.template_ref)"},
 	{Name: "positions", Family: Projections, Seen: ofMyPosition, Key: key("position_id"),
-		Follows: "held_positions", Unknown: "s.position_id = position_of(s.owner, s.instrument, s.instrument_admin, " +
+		Follows: "held_positions", Undecided: "s.position_id = position_of(s.owner, s.instrument, s.instrument_admin, " +
 			"s.admin_signed)"},
 	{Name: "position_stakeholders", Family: Projections, Seen: ofMyPosition, Key: key("position_id", "stakeholders_ref"),
-		Follows: "held_stakeholders", Unknown: "EXISTS (SELECT FROM positions p WHERE p.position_id = s.position_id) AND " +
+		Follows: "held_stakeholders", Undecided: "EXISTS (SELECT FROM positions p WHERE p.position_id = s.position_id) AND " +
 			"EXISTS (SELECT FROM party_lists l WHERE l.party_list_ref = s.stakeholders_ref)"},
 	{Name: "active_contracts", Family: Projections, Seen: seenByList("stakeholders_ref"), Key: key("activated_offset",
 		"activated_node_id"), Place: "activated_offset", Reset: Remove,
@@ -141,7 +141,7 @@ var all = slices.Concat(facts, []Table{
 	{Name: "participant", Family: State, Seen: Everyone, Key: key("only_row")},
 	{Name: "network", Family: State, Key: key("only_row")},
 	{Name: "scopes", Family: State, Key: key("scope")},
-	{Name: "leadership", Family: State, Key: key("role")},
+	{Name: "leadership", Family: State, Key: key("lease")},
 	{Name: "checkpoints", Family: State, Seen: ofUpdates + " OR " + ofHistory, Key: key("stream")},
 	{Name: "floors", Family: State, Seen: Everyone, Key: key("stream")},
 	{Name: "snapshots", Family: State, Key: key("snapshot_offset")},

@@ -104,11 +104,11 @@ type Table struct {
 	Count string
 
 	// Of Totals and Projections. Follows is the view or function of the rows that the table should hold, with the table's
-	// columns and maybe more. Of is a condition on its rows w that chooses the table's; empty: all. Unknown is true of
+	// columns and maybe more. Of is a condition on its rows w that chooses the table's; empty: all. Undecided is true of
 	// rows s of the table that may be there although they do not follow, because there nothing is known; empty: of none.
 	// Named are the columns by which a row that is wrong is known; empty: Key.
-	Follows, Of, Unknown string
-	Named                []string
+	Follows, Of, Undecided string
+	Named                  []string
 }
 
 // Rows returns a condition on rows s of the table that chooses, among the family's, those of a condition.

@@ -14,7 +14,7 @@ import (
 func TestPaceBoundsRequestsInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPace(3, 0)
+		p := newThrottle(3, 0)
 		var now, most atomic.Int32
 		var all sync.WaitGroup
 		began := time.Now()
@@ -51,7 +51,7 @@ func TestPaceBoundsRequestsInFlight(t *testing.T) {
 func TestPaceBoundsTheRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPace(0, 4)
+		p := newThrottle(0, 4)
 		began := time.Now()
 		for i := range 9 {
 			_, err := p.take(t.Context(), i%2 == 0) // long polls count
@@ -74,7 +74,7 @@ func TestPaceBoundsTheRate(t *testing.T) {
 
 func TestNoPaceBoundsNothing(t *testing.T) {
 	t.Parallel()
-	p := newPace(0, 0)
+	p := newThrottle(0, 0)
 	for range 1000 {
 		_, err := p.take(t.Context(), false)
 		require.NoError(t, err)

@@ -23,19 +23,19 @@ func (s stats) total() (n int64) {
 	return n
 }
 
-// meter counts the requests and answers of a server.
-type meter struct {
+// requestCounter counts the requests and answers of a server.
+type requestCounter struct {
 	next http.Handler
 
 	mu sync.Mutex
 	stats
 }
 
-func newMeter(next http.Handler) *meter {
-	return &meter{next: next, stats: stats{Requests: map[string]int64{}}}
+func newRequestCounter(next http.Handler) *requestCounter {
+	return &requestCounter{next: next, stats: stats{Requests: map[string]int64{}}}
 }
 
-func (m *meter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (m *requestCounter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == pathStats {
 		m.mu.Lock()
 		text, err := json.Marshal(m.stats)

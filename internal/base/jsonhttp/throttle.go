@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// pace limits the requests to a server. It is safe for concurrent use.
-type pace struct {
+// throttle limits the requests to a server. It is safe for concurrent use.
+type throttle struct {
 	slots *semaphore.Weighted // for requests in flight; nil: no limit
 
 	mu       sync.Mutex
@@ -18,37 +18,37 @@ type pace struct {
 	next     time.Time     // when the next request may begin
 }
 
-// newPace limits the requests in flight and the requests per second; 0 is no limit.
-func newPace(inFlight int, perSecond float64) *pace {
-	p := &pace{}
+// newThrottle limits the requests in flight and the requests per second; 0 is no limit.
+func newThrottle(inFlight int, perSecond float64) *throttle {
+	t := &throttle{}
 	if inFlight > 0 {
-		p.slots = semaphore.NewWeighted(int64(inFlight))
+		t.slots = semaphore.NewWeighted(int64(inFlight))
 	}
-	p.limit(perSecond)
-	return p
+	t.limit(perSecond)
+	return t
 }
 
 // limit changes the limit on the requests per second; 0 is no limit. Requests that wait already are not affected.
-func (p *pace) limit(perSecond float64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.interval = 0
+func (t *throttle) limit(perSecond float64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.interval = 0
 	if perSecond > 0 {
-		p.interval = time.Duration(float64(time.Second) / perSecond)
+		t.interval = time.Duration(float64(time.Second) / perSecond)
 	}
 }
 
 // take waits until one more request may begin, or ctx ends. Call done when the request has ended. A long poll does not
 // count as in flight: the server is waiting, not busy.
-func (p *pace) take(ctx context.Context, longPoll bool) (done func(), err error) {
+func (t *throttle) take(ctx context.Context, longPoll bool) (done func(), err error) {
 	done = func() {}
-	if p.slots != nil && !longPoll {
-		if err := p.slots.Acquire(ctx, 1); err != nil {
+	if t.slots != nil && !longPoll {
+		if err := t.slots.Acquire(ctx, 1); err != nil {
 			return nil, fmt.Errorf("wait for other requests to end: %w", err)
 		}
-		done = func() { p.slots.Release(1) }
+		done = func() { t.slots.Release(1) }
 	}
-	if err := p.wait(ctx); err != nil {
+	if err := t.wait(ctx); err != nil {
 		done()
 		return nil, err
 	}
@@ -56,18 +56,18 @@ func (p *pace) take(ctx context.Context, longPoll bool) (done func(), err error)
 }
 
 // wait waits until the rate allows the request to start.
-func (p *pace) wait(ctx context.Context) error {
-	p.mu.Lock()
-	if p.interval == 0 {
-		p.mu.Unlock()
+func (t *throttle) wait(ctx context.Context) error {
+	t.mu.Lock()
+	if t.interval == 0 {
+		t.mu.Unlock()
 		return nil
 	}
 	start := time.Now()
-	if p.next.After(start) {
-		start = p.next
+	if t.next.After(start) {
+		start = t.next
 	}
-	p.next = start.Add(p.interval)
-	p.mu.Unlock()
+	t.next = start.Add(t.interval)
+	t.mu.Unlock()
 	if err := Wait(ctx, time.Until(start)); err != nil {
 		return fmt.Errorf("wait for the rate limit of requests: %w", err)
 	}
