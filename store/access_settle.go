@@ -75,8 +75,8 @@ func (s *Store) settleAccess(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// renamedSQL lists roles with the rights of a reader that nothing was granted to: they were renamed. A role that was
-// given rights by hand may use the schema of tables too, else they are of no use.
+// renamedSQL lists the roles that have a reader's rights and no grant: a reader that was renamed has them. A role that
+// got its rights by hand may use the schema of tables, which a grant does not allow, and is left out.
 const renamedSQL = `
 SELECT DISTINCT r.rolname::text
 FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee
@@ -85,7 +85,7 @@ WHERE c.relnamespace = $1::text::regnamespace AND c.relname = 'my_lists' AND r.o
       AND NOT EXISTS (SELECT FROM readers x WHERE x.reader = r.rolname)
 ORDER BY 1`
 
-// removeRenamed takes their rights from readers that were renamed: a grant goes by the role's name, but PostgreSQL's
+// removeRenamed takes the rights from readers that were renamed: a grant goes by the role's name, but PostgreSQL's
 // rights follow the role. Once nobody else is limited such a role would see everything.
 func (s *Store) removeRenamed(ctx context.Context, tx pgx.Tx) error {
 	roles, err := pg.Column[string](ctx, tx, renamedSQL, s.db.Config.Schemas.Tables)

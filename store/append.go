@@ -117,8 +117,8 @@ func (l *Leader) copyBatch(ctx context.Context, tx pgx.Tx, b *batch) error {
 	return l.keepCheckpoints(ctx, tx, b.wanted, b.pages)
 }
 
-// cover claims the range, which may be empty. It comes before the facts, so that a writer whose twin is in doubt waits
-// here.
+// cover claims the range, which may be empty. It comes before the facts, so that a writer waits here where an earlier
+// transaction that wrote the same range may still be committed.
 func (l *Leader) cover(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to ledger.Offset) error {
 	if from == to {
 		return nil

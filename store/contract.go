@@ -158,7 +158,7 @@ var eventColumns = [][2]string{
 }
 
 // contractEventsSQL reads the latest $2 events of contract $1 up to the watermark: the rows of each table of events of
-// contracts. Of which kind an event is says the column of that name, or else the table's name.
+// contracts. The kind of an event is what the column kind says, in a table that has one, and else the table's name.
 func contractEventsSQL() string {
 	columns := map[string][]string{}
 	for _, t := range new(rows.Facts).Tables() {

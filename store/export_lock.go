@@ -21,8 +21,8 @@ const (
 )
 
 // LockExport keeps other exports of this database out of a place until unlock is called. If one is at work there the
-// error is a *ledger.Problem. locked ends when the lock is lost, with the reason as its cause. A standby has locks of
-// its own.
+// error is a *ledger.Problem. locked ends when the lock is lost, with the reason as its cause. An export from a standby
+// server does not keep out one from the primary.
 func (s *Store) LockExport(ctx context.Context, place string) (locked context.Context, unlock func(), err error) {
 	config := s.db.Conn.Copy()
 	config.RuntimeParams["application_name"] = s.db.Config.Schemas.Program() + " export lock"

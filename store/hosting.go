@@ -11,8 +11,8 @@ import (
 	"ledgerindexer/store/internal/session"
 )
 
-// WantedHosting returns parties, at most limit, of which it is to be asked whether the participant hosts them, and the
-// watermark: topology events up to there are in the answer. Of those that a scope names only these are wanted.
+// WantedHosting returns parties, at most limit, about which to ask the participant whether it hosts them, and the
+// watermark: the answer has all topology events up to there. If a scope names parties, only these are wanted.
 func (l *UpdatesWriter) WantedHosting(ctx context.Context, named []string,
 	limit int) (parties []string, at ledger.Offset, err error) {
 	defer pg.Wrap(&err, "read which parties hold something")

@@ -18,8 +18,8 @@ type Leader struct {
 	term  *leadership.Term
 }
 
-// leadTimeout is how long taking a lease may take. A server that is gone without a word would be waited for for longer,
-// and another one is in its place.
+// leadTimeout is how long taking a lease may take. Without it, a server that is gone would be waited for much longer,
+// although another one may have taken its place.
 const leadTimeout = time.Minute
 
 // lead tries once to take the lease. ok is false where another process has it.
@@ -78,8 +78,9 @@ func (s *Store) leadership(ctx context.Context, tx pgx.Tx, lease Lease) (_ Leade
 	return Leadership{Epoch: row.Epoch, Holder: textOf(row.Holder), Since: row.LedSince.Time, Leads: row.Leads}, err
 }
 
-// inTurn returns what writes a page, or records: it advances the place where they belong when those before them are
-// stored, and copies their rows. A writer whose twin is in doubt waits for it before it writes the same rows.
+// inTurn returns what writes a page, or records: it copies their rows, and advances the position when those before them
+// are stored. The first of them advances the position before it copies: where an earlier transaction that wrote the
+// same may still be committed, it waits there for its end.
 func inTurn(turn CommitOrder,
 	advance, copyRows func(context.Context, pgx.Tx) error) func(context.Context, pgx.Tx) error {
 	return func(ctx context.Context, tx pgx.Tx) error {

@@ -64,7 +64,7 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 	return applied, s.settled(ctx)
 }
 
-// settled gives readers what a migration made. One that was cut off before it did is made up for by the next one.
+// settled gives readers their rights to what a migration made. If the program ends before that, the next call does it.
 func (s *Store) settled(ctx context.Context) (err error) {
 	defer s.db.Wrap(&err, "database %s: give readers their rights", s.Address())
 	return s.settleReaders(ctx)

@@ -74,7 +74,8 @@ func (l *UpdatesWriter) projectNext(ctx context.Context, scope ledger.Scope, fro
 	return reach, nil
 }
 
-// refuseUncovered refuses a range that is not stored as a whole, before its facts are read: once it is, they are there.
+// refuseUncovered refuses a range that is not stored as a whole, before its facts are read: coverage commits with its
+// facts, so what is covered is there.
 func (l *UpdatesWriter) refuseUncovered(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error {
 	covered, err := l.store.db.Queries.CoverageWithin(ctx, l.term.Pool, dbsqlc.CoverageWithinParams{
 		Stream: StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(from), ToInclusive: int64(to),

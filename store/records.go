@@ -34,8 +34,8 @@ type Derived struct {
 }
 
 // DeriveRecords derives the records of the transaction history that follow from the next updates up to the watermark,
-// and writes them with what follows from them, in one transaction. Where other rules derived those that are stored, it
-// removes them first, but for those of updates that were pruned, and begins again.
+// and writes them with what follows from them, in one transaction. If those that are stored were derived by other
+// rules, it removes them first, except those whose updates were pruned, and begins again.
 //
 // Errors: ErrNotLeader, ErrPositionMoved, or the database's; a *ledger.Problem where it would refuse the same again.
 // After any error the outcome is unknown: call it again.

@@ -15,8 +15,8 @@ import (
 const indexTimeout = time.Hour
 
 // lateIndexes are those of creation events and active contracts that are not needed before there is a watermark. A
-// snapshot is written without them, and they are built when it is finished: together, that is a fraction of the work
-// that it is row by row.
+// snapshot is written without them, and they are built when it is finished: building them once takes a fraction of the
+// work of adding to them row by row.
 var lateIndexes = []lateIndex{
 	{"created_contract_id", "ON created USING hash (contract_id)"},
 	{"created_moved", "ON created (ledger_offset) WHERE reassignment_counter > 0"},
@@ -35,9 +35,9 @@ type lateIndex struct{ name, definition string }
 // it.
 const readerPatience = time.Second
 
-// dropLateIndexes drops them, before the first rows of a snapshot. If a session that has read the empty tables keeps a
-// transaction open they stay, and the snapshot takes longer. What comes after it in the transaction waits no longer for
-// locks, either.
+// dropLateIndexes drops them, before the first rows of a snapshot. They stay, and the snapshot takes longer, if a
+// session that has read the empty tables keeps a transaction open. The limit on waiting for locks holds for the rest of
+// the transaction too.
 func (l *UpdatesWriter) dropLateIndexes(ctx context.Context, tx pgx.Tx) error {
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
 		if err := pg.WaitAtMost(ctx, tx, readerPatience); err != nil {
@@ -71,8 +71,9 @@ func (l *Leader) buildIndexes(ctx context.Context, tx pgx.Tx, indexes ...lateInd
 	return nil
 }
 
-// buildMissingIndexes builds those that are missing, whichever way a database comes by its first watermark: a snapshot
-// that brought nothing is forgotten where something else begins, and a repair finishes one.
+// buildMissingIndexes builds those that are missing, before a database gets its first watermark. They may be missing
+// also where no snapshot is finished by its last page: where indexing begins otherwise after a snapshot that brought
+// nothing, and where a repair finishes one.
 func (l *Leader) buildMissingIndexes(ctx context.Context, tx pgx.Tx) error {
 	return l.buildIndexes(ctx, tx, lateIndexes...)
 }
@@ -95,7 +96,7 @@ func (l *UpdatesWriter) buildLateIndexes(ctx context.Context, entries int64) err
 		group.Go(func() error {
 			err := l.term.WriteWithin(ctx, indexTimeout,
 				func(ctx context.Context, tx pgx.Tx) error { return l.buildIndexes(ctx, tx, index) })
-			if pg.HasCode(err, pg.UniqueViolation, pg.DuplicateTable) { // a twin of this writer has built it meanwhile
+			if pg.HasCode(err, pg.UniqueViolation, pg.DuplicateTable) { // an earlier transaction, whose outcome was unknown, has built it
 				return nil
 			}
 			return err

@@ -105,8 +105,8 @@ func (l *TransactionsWriter) CompleteTransactions(ctx context.Context,
 	return next, err
 }
 
-// holdPosition keeps the position until the transaction ends. A writer whose twin is in doubt waits here, and is
-// refused if the twin committed.
+// holdPosition keeps the position until the transaction ends. Where an earlier transaction that wrote the same records
+// may still be committed, it waits for its end, and fails if that was a commit.
 func (l *TransactionsWriter) holdPosition(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition) error {
 	held, err := l.store.db.Queries.TransactionsPositionHold(ctx, tx, at.Revision)
 	if err != nil {

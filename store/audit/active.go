@@ -324,7 +324,7 @@ SELECT l.contract_id, l.synchronizer_ref, l.activated_offset, true FROM lifetime
 WHERE l.deactivated_offset > $1 AND l.activated_offset <= $1`
 
 // ActiveAt calls each, in no order, for everything that is stored as active as of an offset, at most the watermark:
-// with its key, and the difference that it is where no entry of the participant's snapshot has it. It reads one
+// with its key, and with the difference to report if no entry of the participant's snapshot has this key. It reads one
 // snapshot of the database row by row, whatever the size.
 func (s *Stored) ActiveAt(ctx context.Context, at ledger.Offset, each EachStored) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.activeAt(ctx, tx, at, each) })

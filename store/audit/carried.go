@@ -86,8 +86,8 @@ func (p *carriedPage) rows() (*rows.Carried, *names.References, error) {
 	return rows, wanted, nil
 }
 
-// settle leaves the rows that the page should have. Creation events that are stored as an active entry's of another
-// page are that page's.
+// settle takes out of a page's rows the creation events that are stored as an active entry's of another page: they are
+// that page's.
 func (s *Stored) settle(ctx context.Context, tx pgx.Tx, p *carriedPage, rows *rows.Carried) error {
 	return rows.Settle(func(offset int64, nodeID int32) (bool, error) {
 		return s.db.Queries.CarriedCreatedOfActive(ctx, tx, dbsqlc.CarriedCreatedOfActiveParams{LedgerOffset: offset,
@@ -170,8 +170,8 @@ WHERE v.ledger_offset <= $1
     AND NOT EXISTS (SELECT FROM created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)`
 
 // CarriedAt calls each, in no order, for every event and unknown entry that is stored of the snapshot at an offset, and
-// for views that belong to none, but for what a resync took in: its key, and the difference that it is where no entry
-// of the snapshot has it. It reads one snapshot of the database row by row, whatever the size.
+// for interface views without an event, except what a resync took in: with its key, and with the difference to report
+// if no entry of the snapshot has this key. It reads one snapshot of the database row by row, whatever the size.
 func (s *Stored) CarriedAt(ctx context.Context, at ledger.Offset, each EachStored) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.carriedAt(ctx, tx, at, each) })
 }

@@ -295,8 +295,8 @@ func (r *Repairer) derive(ctx context.Context, tx pgx.Tx, step func(what string)
 	return writing.NoteRewrite(ctx, tx, tables.StreamUpdates, 0, int64(base.Watermark), writing.Repaired)
 }
 
-// ensureLifetimes attaches the partitions that rows of lifetimes may need. One offset of each of the smallest
-// partitions stands for the others there: partitions begin and end where those do.
+// ensureLifetimes attaches the partitions that rows of lifetimes may need. It asks for one offset in each span of a
+// smallest partition: all partitions begin and end where these spans do.
 func (r *Repairer) ensureLifetimes(ctx context.Context) error {
 	var events []string
 	for _, table := range tables.In(tables.Facts) {

@@ -33,7 +33,7 @@ func (s *Stored) newFollowing(ctx context.Context, tx pgx.Tx, family tables.Fami
 // what names tables that follow from the same, for people.
 func what(group []tables.Table) string { return strings.Join(tables.Names(group), ", ") }
 
-// compare compares tables that follow from the same. Rows are in pairs by what they are named by.
+// compare compares tables that follow from the same. It pairs rows by the columns that name them (pairedBy).
 func (f *following) compare(ctx context.Context, group []tables.Table, found Found) error {
 	differing := make([]string, len(group))
 	for i := range group {
@@ -178,8 +178,8 @@ func (s *Stored) CompareBalances(ctx context.Context, step func(what string), fo
 	})
 }
 
-// RepairBalances makes what follows from the records follow from them: rows that differ are removed, and those that are
-// missing then are written.
+// RepairBalances corrects what follows from the records: it removes the rows that differ, and writes those that are
+// then missing.
 func (r *Repairer) RepairBalances(ctx context.Context, step func(what string)) error {
 	return r.repair(ctx, onlyTransactions, func(ctx context.Context, tx pgx.Tx) error {
 		f, err := r.stored.newFollowing(ctx, tx, tables.Totals, nil, new(dictionaries))

@@ -14,8 +14,8 @@ import (
 // CompareHeld looks for contradictions in what the database says that it holds: floors, checkpoint, coverage, scopes,
 // snapshots and redactions. found is called for each. Everything is read in one read-only snapshot.
 //
-// Everything else is compared by these rows, and would be repaired by them. Which of two that contradict one another is
-// wrong, nothing says but a backup.
+// Everything else is compared by these rows, and would be repaired by them. Where two of them contradict each other,
+// only a backup tells which one is wrong.
 func (s *Stored) CompareHeld(ctx context.Context, found Found) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		list, err := s.db.Queries.HeldContradictions(ctx, tx)

@@ -15,8 +15,8 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// dictionaries are what table templates, table synchronizers and table template_interfaces say, for reading, and of
-// table party_lists what was asked for.
+// dictionaries has what tables templates, synchronizers and template_interfaces say, for reading, and of table
+// party_lists the lists that were asked for.
 type dictionaries struct {
 	names.Entries
 	queries *dbsqlc.Queries

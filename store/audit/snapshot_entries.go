@@ -95,8 +95,8 @@ const (
 	carriedView         = "view"         // an interface view without its creation event
 )
 
-// EachStored is called for what is stored of a snapshot: with its key, and the difference that it is where no entry has
-// it.
+// EachStored is called for what is stored of a snapshot: with its key, and the difference to report if no entry has
+// this key.
 type EachStored = func(key EntryKey, extra Difference)
 
 func activeKey(k active.Key) EntryKey {

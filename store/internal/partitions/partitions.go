@@ -99,7 +99,7 @@ func (p *Set) Ensure(ctx context.Context, relation string, rows iter.Seq[int64])
 		}
 		next := nextPartition(spans, missing, p.Smallest())
 		if err := p.attach(ctx, partOf(relation, next)); err != nil {
-			// Another process (a history backfill) may have attached it, or one that overlaps with it.
+			// Another process, such as a repair, may have attached it, or one that overlaps with it.
 			if loadErr := p.load(ctx); loadErr != nil {
 				return loadErr
 			}

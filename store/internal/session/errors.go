@@ -213,7 +213,7 @@ func WrapRefused(err *error, format string, args ...any) {
 }
 
 // Refused makes a *ledger.Problem of an error which says that the database does not take these rows, now or later.
-// Other errors, also those that mean a twin, stay as they are.
+// Other errors stay as they are, also those that mean that an earlier transaction has written the same.
 func Refused(err error) error {
 	var problem *ledger.Problem
 	if errors.Is(err, ErrCovered) || errors.As(err, &problem) {
