@@ -15,7 +15,7 @@
 // A writer takes a lease, and has what only that lease may do: UpdatesWriter, TransactionsWriter or PruningWriter.
 // Package audit compares, repairs and seals.
 //
-// Each room in internal has one subject, and the linter keeps it from using what is above it: tables (which tables
+// Each package in internal has one subject, and the linter keeps it from using what is above it: tables (which tables
 // there are), pgcopy (encoding for COPY), pg (codes of errors, ends of transactions), session (connections, refusals),
 // partitions (attaching and cutting them), names (numbers of names), redacted (what was redacted, and taking it out),
 // leadership (the term of a lease), bounds (what the database says that it holds), amulets (the updates that records

@@ -21,20 +21,20 @@ func TestFilesStandInLayers(t *testing.T) {
 	}
 }
 
-// Each room of the store has a rule of the linter that says what it must not use, and doc.go names it.
-func TestEachRoomHasARule(t *testing.T) {
+// Each internal package of the store has a rule of the linter that says what it must not use, and doc.go names it.
+func TestEachInternalPackageHasARule(t *testing.T) {
 	t.Parallel()
 	rules, err := os.ReadFile("../.golangci.yaml")
 	require.NoError(t, err)
 	doc, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
-	rooms, err := os.ReadDir("internal")
+	folders, err := os.ReadDir("internal")
 	require.NoError(t, err)
-	for _, room := range rooms {
-		if room.Name() == "dbsqlc" { // generated
+	for _, folder := range folders {
+		if folder.Name() == "dbsqlc" { // generated
 			continue
 		}
-		require.Contains(t, string(rules), "**/store/internal/"+room.Name()+"/*.go")
-		require.Regexp(t, `[ ,]`+room.Name()+` \(`, strings.ReplaceAll(string(doc), "\n//", ""), "doc.go doesn't say what is in the room")
+		require.Contains(t, string(rules), "**/store/internal/"+folder.Name()+"/*.go")
+		require.Regexp(t, `[ ,]`+folder.Name()+` \(`, strings.ReplaceAll(string(doc), "\n//", ""), "doc.go doesn't say what is in the package")
 	}
 }

@@ -1,6 +1,6 @@
 // Package audit verifies what a database holds: it reads a ledger again, compares it with what is stored, and repairs
-// what differs, or seals the result. Comparing makes the rows again that should be stored, and finds which of the stored
-// ones differ; a seal is the result of comparing a window, with a digest of its rows.
+// what differs, or seals the result. Comparing makes the rows again that should be stored, and finds which of the
+// stored ones differ; a seal is the result of comparing a window, with a digest of its rows.
 //
 //   - verify*.go choose what is read again of a source, for a command, and sealing_*.go do so in the background, at a
 //     limited rate; snapshot_walk.go is how both walk over a snapshot.
@@ -15,5 +15,6 @@
 //   - divergence.go finds where a restored participant and the database part.
 //   - redact*.go erase content, and note that it must not come back.
 //
-// It stands on package store and its rooms, and none of them uses it. Sources are interfaces: it knows no HTTP.
+// It uses package store and the store's internal packages, and none of them uses it. Sources are interfaces: it knows
+// no HTTP.
 package audit

@@ -42,7 +42,7 @@ func plantedPages() []ledger.Page {
 	json := func(text string) ledger.JSON { return ledger.JSON(`{"a": "` + text + `"}`) }
 	made := storetest.NewUpdate(11, "sync::1")
 	made.Created = []ledger.CreatedEvent{planted(0, "doomed", marker, false), planted(1, "doomed-too", marker, true), planted(2, "kept", keeper, false)}
-	// NoList but who witnessed another contract has the position of this one still, when it is redacted.
+	// Nobody but who witnessed another contract has the position of this one still, when it is redacted.
 	same, witnessed := planted(3, "doomed-same", marker, false), planted(4, "witnessed", keeper+" too", false)
 	same.InterfaceViews[0].Value, witnessed.ACSDelta = witnessed.InterfaceViews[0].Value, storetest.Ptr(false)
 	made.Created = append(made.Created, same, witnessed)
