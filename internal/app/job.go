@@ -11,8 +11,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// job is work that is done once, as the holder of a lease. It takes the lease again if that is lost, because the database
-// was away or a repair has ended the term, and continues with what is stored.
+// job is work that is done once, as the holder of a lease. It takes the lease again if that is lost, because the
+// database was away or a repair has ended the term, and continues with what is stored.
 type job[W writer] struct {
 	db     *store.Store
 	lease  store.Lease

@@ -12,7 +12,7 @@ import (
 	"ledgerindexer/store"
 )
 
-// How long whoever wants to lead a stream waits: to stand by, to take the lead, to give it up.
+// How long a process that takes a lease waits: while another one has it, and until its own term has ended.
 const (
 	// How often a process that stands by or waits looks whether it can lead.
 	standbyEvery = time.Second
@@ -34,8 +34,8 @@ type writer interface {
 }
 
 // leadNow takes a lease. If another process has it, the error names that, with do as the cure.
-func leadNow[W any](ctx context.Context, db *store.Store, lease store.Lease, take func(context.Context) (W, bool, error),
-	do string) (none W, err error) {
+func leadNow[W any](ctx context.Context, db *store.Store, lease store.Lease,
+	take func(context.Context) (W, bool, error), do string) (none W, err error) {
 	deadline := time.Now().Add(leadPatience)
 	for {
 		leader, ok, err := take(ctx)

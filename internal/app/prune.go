@@ -92,8 +92,8 @@ func (p *pruning) prune(ctx context.Context, leader *store.PruningWriter, plan s
 // pruneEvery is how often the daemon looks for what is older than --retain.
 const pruneEvery = 24 * time.Hour
 
-// startPruning starts the task that prunes what is older than --retain, if that is given. Of a ledger without an export
-// nothing goes where the other one has one.
+// startPruning starts the task that prunes what is older than --retain, if that is given. Where the export of one
+// ledger has to hold what goes, nothing goes of the other ledger if it has none.
 func (x *indexer) startPruning(ctx context.Context, b *background, leader *store.UpdatesWriter) {
 	from, other := x.cfg.RetainExported, x.cfg.RetainExportedNetwork
 	if x.schemas == config.NetworkSchemas {
@@ -109,8 +109,8 @@ func (x *indexer) startPruning(ctx context.Context, b *background, leader *store
 	})
 }
 
-// prune prunes what is older than --retain and, if a place is given, in the export there, unless more rows would have
-// to be copied than go: then the next time there is more that goes. So at most twice as much is stored as is to be
+// prune prunes what is older than --retain and, if a place is given, in the export there. It does nothing while more
+// rows would have to be copied than go: later there is more that goes. So at most twice as much is stored as is to be
 // retained, and each row is copied few times. An export that has stopped is an error, after what it has was pruned.
 func (x *indexer) prune(ctx context.Context, from string) error {
 	p := pruning{db: x.store, network: x.schemas == config.NetworkSchemas,

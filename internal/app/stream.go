@@ -13,8 +13,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// A stream is followed for as long as the daemon runs: a failure ends a try, not the stream. These are the waits
-// between.
+// A stream is followed for as long as the daemon runs: a failure ends a try, not the stream. Between two tries are
+// these waits.
 const (
 	// The wait before a stream that failed, or has nothing to read, is tried again.
 	lookAgainAfter = 10 * time.Minute

@@ -39,8 +39,8 @@ type VerifyResult struct {
 	RedactedUpdates   int64 `json:"redacted_updates"`
 }
 
-// Compared reports whether anything, and of a range that was chosen something, was compared with the source, or with
-// the digests of what was. That the tables agree with one another says nothing about the ledger.
+// Compared reports whether anything was compared with the source, or with the digests of what was compared before; of a
+// range that was chosen, something in it. That the tables agree with one another says nothing about the ledger.
 func (v *VerifyResult) Compared() bool {
 	if v.Updates != nil && v.Updates.Unread {
 		return false

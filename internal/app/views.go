@@ -55,8 +55,9 @@ func CreateViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewRep
 	})
 }
 
-// RefreshViews replaces the views that were made before by what their types are now. Columns come, and none goes or
-// changes its type. Types that were inferred are those of the packages, once these are there, and else inferred again.
+// RefreshViews replaces the views that were made before by views of what their types are now. Columns are added, and
+// none is dropped or changes its type. Types that were inferred are replaced by those of the packages if these are
+// stored now, and else inferred again.
 func RefreshViews(ctx context.Context, cfg ViewsSchema, logger *slog.Logger) ([]ViewReport, error) {
 	return changeViews(ctx, Views{ViewsSchema: cfg, All: true}, logger, func(w *viewsWork) ([]ViewReport, error) {
 		w.replace = true
@@ -286,7 +287,7 @@ func (w *viewsWork) make(ctx context.Context, subjects []*typed.Subject) (report
 	return reports, nil
 }
 
-// register has a view of another database count as one that is there, unless something else has its name.
+// register registers a view of another database as one that is there, unless something else has its name.
 func (w *viewsWork) register(ctx context.Context, c *store.TypedViewsChange) error {
 	if w.copied == nil {
 		return nil
