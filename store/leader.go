@@ -11,8 +11,8 @@ import (
 )
 
 // Leader is a lease that this process holds, at one epoch. Its writes fail with ErrNotLeader once another process has
-// raised the epoch. It is safe for concurrent use. What only the lease's holder may do is among the methods of the types
-// that have one: UpdatesWriter, TransactionsWriter and PruningWriter.
+// raised the epoch. It is safe for concurrent use. What only the lease's holder may do is among the methods of the
+// types that have one: UpdatesWriter, TransactionsWriter and PruningWriter.
 type Leader struct {
 	store *Store
 	term  *leadership.Term

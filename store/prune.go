@@ -242,9 +242,9 @@ func (p *pruning) end(ctx context.Context) error {
 	})
 }
 
-// refuseReset ends pruning if the updates were reset meanwhile, or their scope was changed: no lease excludes these, and
-// what they removed may have been copied. It also ends pruning if records began to be derived again, which needs the
-// updates.
+// refuseReset ends pruning if the updates were reset meanwhile, or their scope was changed: no lease excludes these,
+// and what they removed may have been copied. It also ends pruning if records began to be derived again, which needs
+// the updates.
 func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 	resets, err := p.leader.store.db.Queries.PruneResets(ctx, tx)
 	if err != nil {

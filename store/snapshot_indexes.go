@@ -78,8 +78,8 @@ func (l *Leader) buildMissingIndexes(ctx context.Context, tx pgx.Tx) error {
 	return l.buildIndexes(ctx, tx, lateIndexes...)
 }
 
-// buildLateIndexes builds them at the same time, each in a transaction of its own, unless the lease is lost. No rows may
-// be being written.
+// buildLateIndexes builds them at the same time, each in a transaction of its own, unless the lease is lost. No rows
+// may be being written.
 func (l *UpdatesWriter) buildLateIndexes(ctx context.Context, entries int64) error {
 	l.store.db.Config.Logger.InfoContext(ctx, "building the snapshot's indexes", "entries", entries)
 	ctx, cancel := context.WithCancel(ctx)
@@ -96,7 +96,7 @@ func (l *UpdatesWriter) buildLateIndexes(ctx context.Context, entries int64) err
 		group.Go(func() error {
 			err := l.term.WriteWithin(ctx, indexTimeout,
 				func(ctx context.Context, tx pgx.Tx) error { return l.buildIndexes(ctx, tx, index) })
-			if pg.HasCode(err, pg.UniqueViolation, pg.DuplicateTable) { // an earlier transaction, whose outcome was unknown, has built it
+			if pg.HasCode(err, pg.UniqueViolation, pg.DuplicateTable) { // an earlier try has built it
 				return nil
 			}
 			return err

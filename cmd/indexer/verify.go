@@ -62,8 +62,8 @@ const resultRepaired result = "repaired"
 func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
 	r := verifyReport{First: []audit.Difference{}, Relations: []relationDifference{}, repairs: c.Repair}
 	counts := map[relationDifference]int64{}
-	cfg := app.VerifyConfig{Database: c.Database, Sources: config.Sources(c.optionalSources), RequestLimits: c.RequestLimits,
-		Verify: c.Verify, Show: bar.Show}
+	cfg := app.VerifyConfig{Database: c.Database, Sources: config.Sources(c.optionalSources),
+		RequestLimits: c.RequestLimits, Verify: c.Verify, Show: bar.Show}
 	verified, err := app.RunVerify(ctx, cfg, logger, func(d audit.Difference) {
 		if d.Rendering == nil {
 			counts[relationDifference{Relation: d.Relation, Kind: d.Kind}]++

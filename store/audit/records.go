@@ -246,7 +246,8 @@ type Following struct {
 	Outdated bool  // they follow by other rules, and will be derived again: nothing was compared
 }
 
-// History writes the transaction history with the lease of repairs: a repair writes all of it again, as its writer does.
+// History writes the transaction history with the lease of repairs: a repair writes all of it again, as its writer
+// does.
 func (r *Repairer) History() *store.TransactionsWriter {
 	return &store.TransactionsWriter{Leader: r.Leader}
 }

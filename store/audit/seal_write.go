@@ -24,7 +24,8 @@ func (w *writer) within(ctx context.Context, tx pgx.Tx, stream string, from,
 		FromExclusive: from, ToInclusive: to})
 }
 
-// writeSeals runs fn at this leader's epoch, and in one snapshot of the database: what is digested is what was compared.
+// writeSeals runs fn at this leader's epoch, and in one snapshot of the database: what is digested is what was
+// compared.
 func (w *writer) writeSeals(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
 	for try := 1; ; try++ {
 		err := w.term.Transact(ctx, leadership.WriteTimeout, "BEGIN ISOLATION LEVEL REPEATABLE READ", fn)

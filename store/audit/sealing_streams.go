@@ -55,8 +55,8 @@ func (u *updateSeals) seal(ctx context.Context, w Window) (SealedWindow, bool, e
 		return SealedWindow{}, false, err
 	}
 	c, err := u.database.SealUpdates(ctx, page)
-	return SealedWindow{Stream: tables.StreamUpdates, From: int64(page.From), To: int64(page.To), Comparison: c}, err == nil,
-		err
+	return SealedWindow{Stream: tables.StreamUpdates, From: int64(page.From), To: int64(page.To), Comparison: c},
+		err == nil, err
 }
 
 // read reads a window as one page. A window that was not sealed before may end sooner, when it is full or has

@@ -358,8 +358,8 @@ func (t *Term) Resolve(ctx context.Context, wanted *names.References) error {
 }
 
 // within returns a context that ends after a time, or when the lease is lost: nothing may be written then, and a server
-// that is gone would never answer. end ends the context, and returns the error of the work, or that of the lost lease if
-// this is why the work failed.
+// that is gone would never answer. end ends the context, and returns the error of the work, or that of the lost lease
+// if this is why the work failed.
 func (t *Term) within(ctx context.Context, limit time.Duration) (_ context.Context, end func(error) error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	stop := context.AfterFunc(t.held, cancel)

@@ -104,8 +104,8 @@ var all = slices.Concat(facts, []Table{
 	// In this order: what is held follows from the interfaces too, and a contract that a reset makes active again was not
 	// active before.
 	{Name: "template_interfaces", Family: Projections, Seen: Everyone, Key: key("template_ref", "interface_id"),
-		Follows: "shown_interfaces(@floor, @watermark)", Undecided: "EXISTS (SELECT FROM templates t WHERE t.template_ref = " +
-			"s.template_ref)"},
+		Follows:   "shown_interfaces(@floor, @watermark)",
+		Undecided: "EXISTS (SELECT FROM templates t WHERE t.template_ref = s.template_ref)"},
 	{Name: "positions", Family: Projections, Seen: ofMyPosition, Key: key("position_id"),
 		Follows: "held_positions", Undecided: "s.position_id = position_of(s.owner, s.instrument, s.instrument_admin, " +
 			"s.admin_signed)"},
