@@ -111,7 +111,7 @@ FROM (
         SELECT x.kind
         FROM reassignments x
         WHERE x.contract_id = c.contract_id AND n.ledger_offset IS NULL AND btint8cmp(x.ledger_offset, (SELECT ledger.latest_offset())) <> 1
-        -- An arrival can have a lower offset than the departure before it; both have the counter of their reassignment.
+        -- An assignment can have a lower offset than the unassignment before it; both have the counter of their reassignment.
         ORDER BY x.reassignment_counter DESC, (x.kind = 'unassigned') LIMIT 1
     ) m ON true
     WHERE btint8cmp(c.ledger_offset, (SELECT ledger.latest_offset())) <> 1

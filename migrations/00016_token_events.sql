@@ -99,8 +99,7 @@ CROSS JOIN LATERAL (
 ) h;
 COMMENT ON VIEW holding_changes IS 'Each event that makes a holding, or ends one. Of a contract whose creation is not stored nothing is known.';
 
--- The registry's own word: who administers an instrument says which holdings of an account changed, and why. It counts only if that party
--- acted.
+-- Logs: who administers an instrument may say which holdings of an account changed, and why. A log counts only if that party acted.
 CREATE VIEW holdings_logs WITH (security_invoker = true) AS
 SELECT e.ledger_offset, e.node_id, text_of(e.choice_argument -> 'admin') AS admin, owner_of(e.choice_argument -> 'account') AS owner,
        CASE WHEN jsonb_typeof(e.choice_argument -> 'inputHoldingCids') = 'array' THEN e.choice_argument -> 'inputHoldingCids' ELSE '[]' END AS inputs,
@@ -349,7 +348,7 @@ COMMENT ON COLUMN ledger.token_transfers.update_id IS 'Id of the update.';
 -- Each event that makes or ends a party's holding makes or ends an activation of it, but for two kinds. A contract that
 -- the participant only witnessed, or that began and ended in one transaction, is never active: its creation has an
 -- acs_delta of false, and is found by the lists of stakeholders that holdings of the party have. And an end is none of
--- an activation if the contract has departed, or was active elsewhere, where that is not known: reassignments are not
+-- an activation if a resync deactivated the contract, or it was active elsewhere, where that is not known: reassignments are not
 -- read, or the active contracts were not known at the beginning. Nor does a role that is limited to parties see the
 -- activations of contracts that others hold. There all updates are looked at that the party sees, or all.
 -- Joins, and no arrays: PostgreSQL (seen with 15) keeps the array of the party before where several are asked for in

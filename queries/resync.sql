@@ -47,7 +47,7 @@ SELECT a.contract_id, a.synchronizer_ref FROM asked k
 JOIN active_contracts a ON a.contract_id = k.contract_id AND a.synchronizer_ref = k.synchronizer_ref;
 
 -- name: ResyncDeactivateRest :exec
--- Ends what is active here and was not shown.
+-- Deactivates what is active here and was not shown.
 INSERT INTO resync_deactivations (ledger_offset, node_id, synchronizer_ref, contract_id, reason)
 SELECT @ledger_offset::bigint, (x.number + sqlc.arg(first_node_id)::integer - 1)::integer, x.synchronizer_ref, x.contract_id, 'scope changed'
 FROM (
@@ -57,7 +57,7 @@ FROM (
 ) x;
 
 -- name: ResyncDeactivate :exec
--- Ends contracts that the participant does not show as of an offset. The arrays are parallel.
+-- Deactivates contracts that the participant does not show as of an offset. The arrays are parallel.
 INSERT INTO resync_deactivations (ledger_offset, node_id, synchronizer_ref, contract_id, reason)
 SELECT @ledger_offset::bigint, (row_number() OVER () + sqlc.arg(first_node_id)::integer - 1)::integer, k.synchronizer_ref, k.contract_id, 'not shown'
 FROM (SELECT unnest(@contract_ids::text[]) AS contract_id, unnest(@synchronizer_refs::integer[]) AS synchronizer_ref) k;
@@ -90,5 +90,5 @@ WHERE c.ledger_offset <= @at::bigint
 ORDER BY k.served_offset, k.served_node_id, c.ledger_offset DESC, c.node_id DESC;
 
 -- name: ResyncDeactivationsOf :many
--- The offsets at which some contracts end without an event.
+-- The offsets at which resyncs deactivated some contracts.
 SELECT DISTINCT d.ledger_offset FROM resync_deactivations d WHERE d.contract_id = ANY (@contract_ids::text[]);

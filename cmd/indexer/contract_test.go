@@ -185,7 +185,7 @@ func TestContract(t *testing.T) {
 	require.Contains(t, stderr, "the database does not know contract "+unknown+", and the ledger was not asked\n")
 }
 
-// Synchronizers have no common order, and a participant that was restored shows arrivals before departures, even before
+// Synchronizers have no common order, and a participant that was restored shows assignments before unassignments, even before
 // the creation: whether a contract has arrived follows from the counters of its reassignments.
 func TestWhyAContractIsNotActive(t *testing.T) {
 	t.Parallel()

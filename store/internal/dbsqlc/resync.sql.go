@@ -70,7 +70,7 @@ type ResyncDeactivateParams struct {
 	SynchronizerRefs []int32  `db:"synchronizer_refs"`
 }
 
-// Ends contracts that the participant does not show as of an offset. The arrays are parallel.
+// Deactivates contracts that the participant does not show as of an offset. The arrays are parallel.
 func (q *Queries) ResyncDeactivate(ctx context.Context, db DBTX, arg ResyncDeactivateParams) error {
 	_, err := db.Exec(ctx, resyncDeactivate,
 		arg.LedgerOffset,
@@ -96,7 +96,7 @@ type ResyncDeactivateRestParams struct {
 	FirstNodeID  int32 `db:"first_node_id"`
 }
 
-// Ends what is active here and was not shown.
+// Deactivates what is active here and was not shown.
 func (q *Queries) ResyncDeactivateRest(ctx context.Context, db DBTX, arg ResyncDeactivateRestParams) error {
 	_, err := db.Exec(ctx, resyncDeactivateRest, arg.LedgerOffset, arg.FirstNodeID)
 	return err
@@ -106,7 +106,7 @@ const resyncDeactivationsOf = `-- name: ResyncDeactivationsOf :many
 SELECT DISTINCT d.ledger_offset FROM resync_deactivations d WHERE d.contract_id = ANY ($1::text[])
 `
 
-// The offsets at which some contracts end without an event.
+// The offsets at which resyncs deactivated some contracts.
 func (q *Queries) ResyncDeactivationsOf(ctx context.Context, db DBTX, contractIds []string) ([]int64, error) {
 	rows, err := db.Query(ctx, resyncDeactivationsOf, contractIds)
 	if err != nil {
