@@ -118,8 +118,8 @@ func (c *contractStored) print(l labelled) {
 }
 
 // whyNotActive derives the reason from the events. Offsets give these no order: synchronizers have none in common, and
-// a participant that was restored shows assignments before unassignments. Both events of a reassignment have its counter, and
-// each has a greater one.
+// a participant that was restored shows assignments before unassignments. Both events of a reassignment have its
+// counter, and each has a greater one.
 func (c *contractStored) whyNotActive() string {
 	var last *store.ContractEvent // of the reassignments; the assignment where both events of it were seen
 	created, activated := false, false
