@@ -19,13 +19,13 @@ func TestParseDecimal(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, Decimal(text), d, "the text stays")
 	}
+	for _, text := range []string{"1e", "1E+-3", "0E9999999999", ".5", "+1", "NaN", "-Infinity", "1.5E", "--1", "-", "1.2.3", "1,5", " 1", "0x1F", "1_000", "١٢"} {
+		d, err := ParseDecimal(text)
+		require.EqualError(t, err, `is not a decimal number of the form -12.50 or 5.0E-7: "`+text+`"`)
+		require.Empty(t, d)
+	}
 	for text, want := range map[string]string{
 		"":                    `is an empty text where a decimal number is expected`,
-		"1e":                  `is not a decimal number of the form -12.50 or 5.0E-7: "1e"`,
-		"1E+-3":               `is not a decimal number of the form -12.50 or 5.0E-7: "1E+-3"`,
-		"0E9999999999":        `is not a decimal number of the form -12.50 or 5.0E-7: "0E9999999999"`,
-		".5":                  `is not a decimal number of the form -12.50 or 5.0E-7: ".5"`,
-		"+1":                  `is not a decimal number of the form -12.50 or 5.0E-7: "+1"`,
 		"1E300":               `has more digits than are taken, which are 300 before the point and 300 after it: 1E300`,
 		"1E999999999":         `has more digits than are taken, which are 300 before the point and 300 after it: 1E999999999`,
 		"0E-301":              `has more digits than are taken, which are 300 before the point and 300 after it: 0E-301`,

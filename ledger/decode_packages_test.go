@@ -67,14 +67,14 @@ func TestRequiredAndOptionalMembersOfVettedPackages(t *testing.T) {
 		return err
 	}
 	for _, decode := range []func(string) error{inList, inUpdate} {
-		requireMembers(t, sampleVetted, "", decode, "packages participantId synchronizerId topologySerial", "")
-		requireMembers(t, sampleVetted, "packages/0", decode, "packageId", "validFromInclusive validUntilExclusive packageName packageVersion")
+		requireMembers(t, -1, sampleVetted, "", decode, "packages participantId synchronizerId topologySerial", "")
+		requireMembers(t, -1, sampleVetted, "packages/0", decode, "packageId", "validFromInclusive validUntilExclusive packageName packageVersion")
 	}
-	requireMembers(t, string(vettedPage(`"x"`, sampleVetted)), "", func(body string) error {
+	requireMembers(t, -1, string(vettedPage(`"x"`, sampleVetted)), "", func(body string) error {
 		_, err := DecodeVettedPackagesPage([]byte(body))
 		return err
 	}, "vettedPackages", "nextPageToken")
-	requireMembers(t, `{"newVettedPackages":`+sampleVetted+`,"pastVettedPackages":`+noneVetted+`}`, "", func(body string) error {
+	requireMembers(t, -1, `{"newVettedPackages":`+sampleVetted+`,"pastVettedPackages":`+noneVetted+`}`, "", func(body string) error {
 		_, _, err := DecodeVettingUpdate([]byte(body))
 		return err
 	}, "newVettedPackages", "pastVettedPackages")
@@ -83,39 +83,32 @@ func TestRequiredAndOptionalMembersOfVettedPackages(t *testing.T) {
 func TestDecodeVettedPackagesRefuses(t *testing.T) {
 	t.Parallel()
 	good := string(vettedPage(`"x"`, noneVetted, sampleVetted))
-	for _, row := range []struct{ name, body, want string }{
-		{"nothing", ``, `response: the body is empty: unexpected EOF`},
-		{"a list", `[]`, `response: is an array where an object is expected`},
-		{"cut off", good[:len(good)-2], `response, vettedPackages: the JSON is cut off at byte 517: unexpected EOF`},
-		{"list of another kind", `{"vettedPackages":{}}`, `response, vettedPackages: is an object where an array is expected`},
-		{"null in the list", `{"vettedPackages":[null]}`, `response, vettedPackages[0]: is null where an object is expected`},
-		{"token of another kind", swap(good, `"x"`, `{}`), `response, nextPageToken: is an object where a text is expected`},
-		{"participant empty", swap(good, `"participant::1"`, `""`), `response, vettedPackages[1].participantId: is an empty text`},
-		{"synchronizer empty", swap(good, `"sync::1"`, `""`), `response, vettedPackages[0].synchronizerId: is an empty text`},
-		{"serial negative", swap(good, `"topologySerial":3`, `"topologySerial":-3`),
+	requireRefused(t, DecodeVettedPackagesPage, []badBody{
+		{``, `response: the body is empty: unexpected EOF`},
+		{`[]`, `response: is an array where an object is expected`},
+		{good[:len(good)-2], `response, vettedPackages: the JSON is cut off at byte 517: unexpected EOF`},
+		{`{"vettedPackages":{}}`, `response, vettedPackages: is an object where an array is expected`},
+		{`{"vettedPackages":[null]}`, `response, vettedPackages[0]: is null where an object is expected`},
+		{swap(good, `"x"`, `{}`), `response, nextPageToken: is an object where a text is expected`},
+		{swap(good, `"participant::1"`, `""`), `response, vettedPackages[1].participantId: is an empty text`},
+		{swap(good, `"sync::1"`, `""`), `response, vettedPackages[0].synchronizerId: is an empty text`},
+		{swap(good, `"topologySerial":3`, `"topologySerial":-3`),
 			`response, vettedPackages[1].topologySerial: is a negative serial: -3`},
-		{"serial over 32 bits", swap(good, `"topologySerial":3`, `"topologySerial":2147483648`),
+		{swap(good, `"topologySerial":3`, `"topologySerial":2147483648`),
 			`response, vettedPackages[1].topologySerial: is not a whole number of at most 32 bits: 2147483648`},
-		{"serial as text", swap(good, `"topologySerial":3`, `"topologySerial":"3"`),
+		{swap(good, `"topologySerial":3`, `"topologySerial":"3"`),
 			`response, vettedPackages[1].topologySerial: is not a whole number of at most 32 bits: "3"`},
-		{"package twice", swap(good, `"p2"`, `"p1"`), `response, vettedPackages[1].packages[1].packageId: stands twice in the list`},
-		{"package empty", swap(good, `"p2"`, `""`), `response, vettedPackages[1].packages[1].packageId: is an empty text`},
-		{"name of another kind", swap(good, `"splice-amulet"`, `7`), `response, vettedPackages[1].packages[0].packageName: is a number where a text is expected`},
-		{"time that is none", swap(good, `2027-01-01T00`, `2027-02-30T00`), `response, vettedPackages[1].packages[1].validUntilExclusive: ` +
+		{swap(good, `"p2"`, `"p1"`), `response, vettedPackages[1].packages[1].packageId: stands twice in the list`},
+		{swap(good, `"p2"`, `""`), `response, vettedPackages[1].packages[1].packageId: is an empty text`},
+		{swap(good, `"splice-amulet"`, `7`), `response, vettedPackages[1].packages[0].packageName: is a number where a text is expected`},
+		{swap(good, `2027-01-01T00`, `2027-02-30T00`), `response, vettedPackages[1].packages[1].validUntilExclusive: ` +
 			`not a time of the form 2006-01-02T15:04:05.999999Z: "2027-02-30T00:00:00.000000001Z"`},
-		{"time as an object", swap(good, `"2025-10-14T11:29:20.015513Z"`, `{"seconds":1}`),
+		{swap(good, `"2025-10-14T11:29:20.015513Z"`, `{"seconds":1}`),
 			`response, vettedPackages[1].packages[0].validFromInclusive: is an object where a text is expected`},
-		{"NUL in a name", swap(good, `splice-amulet`, `spl\u0000ice`),
+		{swap(good, `splice-amulet`, `spl\u0000ice`),
 			`response, vettedPackages[1].packages[0].packageName: holds a NUL character, which a text of the database can't: "spl\u0000ice"`},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := DecodeVettedPackagesPage([]byte(row.body))
-			require.EqualError(t, err, row.want)
-			require.Zero(t, got)
-		})
-	}
-	for _, row := range []struct{ body, want string }{
+	})
+	requireRefused(t, decodeVetting, []badBody{
 		{`null`, `response: is null where an object is expected`},
 		{`{"newVettedPackages":[]}`, `response, newVettedPackages: is an array where an object is expected`},
 		{`{"newVettedPackages":{}}`, `response, newVettedPackages.packages: is required, and absent or null`},
@@ -123,10 +116,5 @@ func TestDecodeVettedPackagesRefuses(t *testing.T) {
 			`response, pastVettedPackages.packages: is required, and absent or null`},
 		{`{"newVettedPackages":` + sampleVetted + `,"pastVettedPackages":{"participantId":[]}}`,
 			`response, pastVettedPackages.participantId: is an array where a text is expected`},
-	} {
-		past, now, err := DecodeVettingUpdate([]byte(row.body))
-		require.EqualError(t, err, row.want)
-		require.Nil(t, past)
-		require.Zero(t, now)
-	}
+	})
 }

@@ -149,7 +149,7 @@ func TestDecodeUpdatePage(t *testing.T) {
 		require.Equal(t, UpdatePage{Lowest: 5, Highest: 20}, got)
 	}
 
-	bad := []struct{ body, want string }{
+	requireRefused(t, func(body []byte) (UpdatePage, error) { return DecodeUpdatePage(body, 5) }, []badBody{
 		{`[]`, `response: is an array where an object is expected`},
 		{``, `response: the body is empty: unexpected EOF`},
 		{`{`, `response: the JSON is cut off at byte 1: unexpected EOF`},
@@ -170,12 +170,7 @@ func TestDecodeUpdatePage(t *testing.T) {
 		{`{"updates":[],"updates":[]` + bounds + `}`,
 			`response, updates: a member of this name stands twice in the object: duplicate object member name`},
 		{string(page(bounds + `,"nextPageToken":7`)), `response, nextPageToken: is a number where a text is expected`},
-	}
-	for _, row := range bad {
-		decoded, err := DecodeUpdatePage([]byte(row.body), 5)
-		require.EqualError(t, err, row.want)
-		require.Empty(t, decoded)
-	}
+	})
 }
 
 func TestDecodeContractEntries(t *testing.T) {
@@ -200,7 +195,7 @@ func TestDecodeContractEntries(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, empty)
 
-	bad := []struct{ body, want string }{
+	requireRefused(t, DecodeContractEntries, []badBody{
 		{`{}`, `response: is an object where an array is expected`},
 		{`[{}]`, `element 0, contractEntry: is required, and absent or null`},
 		{string(list(entry(`{}`))), `element 0, contractEntry: holds no variant, and exactly one is expected`},
@@ -213,12 +208,7 @@ func TestDecodeContractEntries(t *testing.T) {
 			`element 0, JsActiveContract.reassignmentCounter: is not a whole number of at most 64 bits: {}`},
 		{string(list(swap(activeEntry(), `"interfaceViews":[`, `"interfaceViews":[[],`))),
 			`element 0, JsActiveContract.createdEvent.interfaceViews[0]: is an array where an object is expected`},
-	}
-	for _, row := range bad {
-		decoded, err := DecodeContractEntries([]byte(row.body))
-		require.EqualError(t, err, row.want)
-		require.Empty(t, decoded)
-	}
+	})
 }
 
 func TestDecodeContractPage(t *testing.T) {
@@ -235,18 +225,13 @@ func TestDecodeContractPage(t *testing.T) {
 	require.Empty(t, got.Entries)
 	require.Empty(t, got.Next)
 
-	bad := []struct{ body, want string }{
+	requireRefused(t, DecodeContractPage, []badBody{
 		{`{"activeAtOffset":9}`, `response, activeContracts: is required, and absent or null`},
 		{`{"activeContracts":null,"activeAtOffset":9}`, `response, activeContracts: is required, and absent or null`},
 		{`{"activeContracts":[]}`, `response, activeAtOffset: is required, and absent or null`},
 		{swap(body, `"synchronizerId":"sync::1"`, `"synchronizerId":null`), `element 0, JsActiveContract.synchronizerId: is required, and absent or null`},
 		{body[:len(body)-1], fmt.Sprintf(`response: the JSON is cut off at byte %d: unexpected EOF`, len(body)-1)},
-	}
-	for _, row := range bad {
-		decoded, err := DecodeContractPage([]byte(row.body))
-		require.EqualError(t, err, row.want)
-		require.Empty(t, decoded)
-	}
+	})
 }
 
 // Interface views are a set too.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// addSeeds gives a fuzz target the samples, cut and broken in a few ways, and the files of its folder.
-func addSeeds(f *testing.F, folder string, bodies ...[]byte) {
+// addSeeds gives a fuzz target samples, cut and broken in a few ways, and the files of testdata.
+func addSeeds(f *testing.F, bodies ...[]byte) {
 	f.Helper()
 	for _, body := range bodies {
 		f.Add(body)
@@ -25,7 +26,7 @@ func addSeeds(f *testing.F, folder string, bodies ...[]byte) {
 	for _, text := range []string{``, `null`, `[]`, `{}`, `[null]`, `[{"update":null}]`, `[{"update":{"":{"offset":1}}}]`, "\xff", `"`} {
 		f.Add([]byte(text))
 	}
-	files, err := filepath.Glob(filepath.Join("testdata", folder, "*.json"))
+	files, err := filepath.Glob("testdata/*/*.json")
 	require.NoError(f, err)
 	require.NotEmpty(f, files)
 	for _, file := range files {
@@ -33,70 +34,6 @@ func addSeeds(f *testing.F, folder string, bodies ...[]byte) {
 		require.NoError(f, err)
 		f.Add(body)
 	}
-}
-
-func FuzzDecodeUpdateList(f *testing.F) {
-	addSeeds(f, "updates", everyUpdate(), list(transaction(5, created(5, 0), archived(5, 1), exercised(5, 2))),
-		list(reassignment(5, assigned(5, 0), unassigned(5, 1))), list(checkpoint(0)), list(topology(5, authorization("Added"))))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := DecodeUpdateList(body, 0)
-		if err != nil {
-			requireDecodeError(t, err)
-			return
-		}
-		requireUpdates(t, body, got)
-	})
-}
-
-func FuzzDecodeUpdatePage(f *testing.F) {
-	page := func(updates []byte) []byte {
-		return []byte(`{"lowestPageOffsetExclusive":0,"updates":` + string(updates) + `,"highestPageOffsetInclusive":99,"nextPageToken":null}`)
-	}
-	addSeeds(f, "pages", page(everyUpdate()), page(list(transaction(5, created(5, 0)))), page(list()))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := DecodeUpdatePage(body, 0)
-		if err != nil {
-			requireDecodeError(t, err)
-			return
-		}
-		require.LessOrEqual(t, got.Lowest, got.Highest)
-		for _, update := range got.Updates {
-			require.Greater(t, update.Offset, got.Lowest)
-			require.LessOrEqual(t, update.Offset, got.Highest)
-		}
-		requireUpdates(t, body, got.UpdateList)
-	})
-}
-
-func FuzzDecodeContractEntries(f *testing.F) {
-	addSeeds(f, "entries", everyEntry(), list(activeEntry()), list(incompleteUnassignedEntry()), list(incompleteAssignedEntry()))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := DecodeContractEntries(body)
-		if err != nil {
-			requireDecodeError(t, err)
-			return
-		}
-		for _, e := range got {
-			kinds := 0
-			for _, set := range []bool{e.Active != nil, e.Unassigned != nil, e.Assigned != nil, e.Empty, e.Unknown != nil} {
-				if set {
-					kinds++
-				}
-			}
-			require.Equal(t, 1, kinds)
-			requireExtra(t, e.Extra)
-			switch {
-			case e.Active != nil:
-				requireCreated(t, e.Active.Created, OriginSnapshot)
-			case e.Unassigned != nil:
-				requireCreated(t, e.Unassigned.Created, OriginSnapshot)
-				require.Positive(t, e.Unassigned.Unassigned.Offset)
-			case e.Assigned != nil:
-				requireCreated(t, e.Assigned.Created, OriginSnapshot)
-				require.Equal(t, e.Assigned.Created.NodeID, e.Assigned.Assigned.NodeID)
-			}
-		}
-	})
 }
 
 func FuzzParseTime(f *testing.F) {
@@ -138,9 +75,8 @@ func requireDecodeError(t *testing.T, err error) {
 }
 
 // requireUpdates checks what holds for every list of updates that decodes.
-func requireUpdates(t *testing.T, body []byte, got UpdateList) {
+func requireUpdates(t *testing.T, got UpdateList) {
 	t.Helper()
-	require.True(t, utf8.Valid(body))
 	require.Equal(t, len(got.Updates)+len(got.Checkpoints), got.Elements)
 	var last Offset
 	for _, u := range got.Updates {
@@ -214,6 +150,32 @@ func requireEvents(t *testing.T, u Update) {
 	}
 }
 
+// requireEntries checks what holds for all entries of a snapshot that decode.
+func requireEntries(t *testing.T, entries []ContractEntry) {
+	t.Helper()
+	for _, e := range entries {
+		kinds := 0
+		for _, set := range []bool{e.Active != nil, e.Unassigned != nil, e.Assigned != nil, e.Empty, e.Unknown != nil} {
+			if set {
+				kinds++
+			}
+		}
+		require.Equal(t, 1, kinds)
+		requireExtra(t, e.Extra)
+		requireText(t, e.Token)
+		switch {
+		case e.Active != nil:
+			requireCreated(t, e.Active.Created, OriginSnapshot)
+		case e.Unassigned != nil:
+			requireCreated(t, e.Unassigned.Created, OriginSnapshot)
+			require.Positive(t, e.Unassigned.Unassigned.Offset)
+		case e.Assigned != nil:
+			requireCreated(t, e.Assigned.Created, OriginSnapshot)
+			require.Equal(t, e.Assigned.Created.NodeID, e.Assigned.Assigned.NodeID)
+		}
+	}
+}
+
 func requireCreated(t *testing.T, e CreatedEvent, origin Origin) {
 	t.Helper()
 	require.Equal(t, origin, e.Origin)
@@ -244,5 +206,132 @@ func requireExtra(t *testing.T, extra JSON) {
 	if extra != nil {
 		require.True(t, extra.IsValid(jsontext.AllowInvalidUTF8(true)), "%s", extra)
 		require.Equal(t, '{', rune(extra.Kind()))
+	}
+}
+
+// requireRecord checks what holds for every record that decodes.
+func requireRecord(t *testing.T, r *Record) {
+	t.Helper()
+	require.NotEmpty(t, r.EventID)
+	requireText(t, r.EventID)
+	requireOptionalText(t, r.Type, r.DomainID, r.Offset)
+	requireExtra(t, r.Extra)
+	parts := map[RecordKind]bool{
+		RecordTransfer: r.Transfer != nil, RecordMint: r.Mint != nil, RecordTap: r.Tap != nil,
+		RecordAbort: r.Abort != nil, RecordUnknown: r.Raw != nil,
+	}
+	for kind, set := range parts {
+		require.Equal(t, kind == r.Kind, set, "%s in a record of the kind %s", kind, r.Kind)
+	}
+	require.True(t, r.Date.Valid || r.Kind == RecordUnknown)
+	require.Contains(t, []string{"", wordCoin, wordAmulet}, r.Word)
+	switch r.Kind {
+	case RecordTransfer:
+		requireTransfer(t, r.Transfer)
+		require.Equal(t, r.Word != "", r.Transfer.Sender.InputAmount != nil)
+	case RecordMint, RecordTap:
+		owned := r.Mint
+		if owned == nil {
+			owned = r.Tap
+		}
+		requireText(t, owned.Owner)
+		requireDecimal(t, &owned.Amount)
+		requireExtra(t, owned.Extra)
+		require.NotEmpty(t, r.Word)
+	case RecordAbort:
+		require.NotEmpty(t, r.Abort.InstructionCID)
+		requireText(t, r.Abort.InstructionCID)
+		requireOptionalText(t, r.Abort.Kind)
+		requireExtra(t, r.Abort.Extra)
+	default:
+		require.Nil(t, r.Extra)
+	}
+}
+
+func requireTransfer(t *testing.T, r *Transfer) {
+	t.Helper()
+	s := &r.Sender
+	requireText(t, s.Party)
+	requireDecimal(t, s.ChangeFee, s.ChangeAmount, s.Fee, s.HoldingFees, s.InputAmount, s.InputAppRewardAmount, s.InputValidatorRewardAmount,
+		s.InputSVRewardAmount, s.InputValidatorFaucetAmount, r.InstructionAmount)
+	requireOptionalText(t, r.Description, r.Kind, r.InstructionReceiver, r.InstructionCID)
+	requireExtra(t, r.Extra)
+	requireExtra(t, s.Extra)
+	for _, x := range r.Receivers {
+		requireText(t, x.Party)
+		requireDecimal(t, &x.Amount, x.Fee)
+		requireExtra(t, x.Extra)
+	}
+	for _, x := range r.BalanceChanges {
+		requireText(t, x.Party)
+		requireDecimal(t, &x.InitialAmount, &x.HoldingFeesRate)
+		requireExtra(t, x.Extra)
+	}
+}
+
+func requireOptionalText(t *testing.T, texts ...*string) {
+	t.Helper()
+	for _, text := range texts {
+		if text != nil {
+			requireText(t, *text)
+		}
+	}
+}
+
+func requireDecimal(t *testing.T, numbers ...*Decimal) {
+	t.Helper()
+	for _, d := range numbers {
+		if d != nil {
+			_, err := ParseDecimal(string(*d))
+			require.NoError(t, err)
+		}
+	}
+}
+
+func requireVetted(t *testing.T, list []VettedPackages, sent []jsontext.Value) {
+	t.Helper()
+	for _, v := range list {
+		require.NotEmpty(t, v.ParticipantID)
+		require.NotEmpty(t, v.SynchronizerID)
+		requireText(t, v.ParticipantID, v.SynchronizerID)
+		require.GreaterOrEqual(t, v.TopologySerial, int32(0))
+		require.NotNil(t, v.Packages)
+		seen := map[string]bool{}
+		for _, p := range v.Packages {
+			require.NotEmpty(t, p.PackageID)
+			require.False(t, seen[p.PackageID])
+			seen[p.PackageID] = true
+			requireText(t, p.PackageID, p.PackageName, p.PackageVersion)
+		}
+	}
+	requireRebuiltVetted(t, list, sent)
+}
+
+// requireWalk checks that node ids have no gap, and that what lies below an exercise does not reach beyond what its
+// parent has.
+func requireWalk(t *testing.T, u *Update) {
+	t.Helper()
+	var ids []int32
+	for _, e := range u.Created {
+		ids = append(ids, e.NodeID)
+	}
+	for _, e := range u.Unknown {
+		ids = append(ids, *e.NodeID)
+	}
+	var ends []int32
+	for _, e := range u.Exercised {
+		ids = append(ids, e.NodeID)
+		for len(ends) > 0 && ends[len(ends)-1] < e.NodeID {
+			ends = ends[:len(ends)-1]
+		}
+		require.GreaterOrEqual(t, e.LastDescendantNodeID, e.NodeID)
+		if len(ends) > 0 {
+			require.LessOrEqual(t, e.LastDescendantNodeID, ends[len(ends)-1])
+		}
+		ends = append(ends, e.LastDescendantNodeID)
+	}
+	slices.Sort(ids)
+	for i, id := range ids {
+		require.EqualValues(t, i, id)
 	}
 }

@@ -204,7 +204,7 @@ var foundAlike sync.Map
 // exactly begins a text in what was rebuilt whose rest is the JSON that must have been sent, byte by byte.
 const exactly = "exactly "
 
-var timeNames = []string{"recordTime", "effectiveAt", "createdAt", "assignmentExclusivity", "record_time", "effective_at", "created_at"}
+var timeNames = []string{"recordTime", "effectiveAt", "createdAt", "assignmentExclusivity", "record_time", "effective_at", "created_at", "date"}
 
 var (
 	unordered = []string{"events", "interfaceViews"}

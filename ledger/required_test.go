@@ -66,24 +66,42 @@ func TestRequiredAndOptionalMembers(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			require.NoError(t, row.decode(list(row.element)))
-			for _, field := range strings.Fields(row.required) {
-				for _, absent := range []bool{true, false} {
-					err := row.decode(list(without(t, row.element, row.path, field, absent)))
-					var decodeError *DecodeError
-					require.ErrorAs(t, err, &decodeError, field)
-					require.ErrorIs(t, err, errMissing, field)
-					require.Equal(t, 0, decodeError.Element)
-					require.True(t, decodeError.Field == field || strings.HasSuffix(decodeError.Field, "."+field),
-						"the error names the field %s: %v", field, err)
-				}
-			}
-			for _, field := range strings.Fields(row.optional) {
-				for _, absent := range []bool{true, false} {
-					require.NoError(t, row.decode(list(without(t, row.element, row.path, field, absent))), field)
-				}
-			}
+			requireMembers(t, 0, row.element, row.path, func(element string) error { return row.decode(list(element)) }, row.required, row.optional)
 		})
+	}
+}
+
+// requireMembers leaves each member of the object at path out of an element of an answer, and sends null for it. The
+// element of an answer that is no list is -1.
+func requireMembers(t *testing.T, element int, sample, path string, decode func(string) error, required, optional string) {
+	t.Helper()
+	require.NoError(t, decode(sample))
+	for _, absent := range []bool{true, false} {
+		for field := range strings.FieldsSeq(required) {
+			err := decode(without(t, sample, path, field, absent))
+			var decodeError *DecodeError
+			require.ErrorAs(t, err, &decodeError, field)
+			require.ErrorIs(t, err, errMissing, field)
+			require.Equal(t, element, decodeError.Element)
+			require.True(t, decodeError.Field == field || strings.HasSuffix(decodeError.Field, "."+field), "%v names %s", err, field)
+		}
+		for field := range strings.FieldsSeq(optional) {
+			require.NoError(t, decode(without(t, sample, path, field, absent)), field)
+		}
+	}
+}
+
+// badBody is one that must be refused, and the whole sentence that the user sees.
+type badBody struct{ body, want string }
+
+// requireRefused decodes bodies, of which nothing may be returned.
+func requireRefused[T any](t *testing.T, decode func([]byte) (T, error), rows []badBody) {
+	t.Helper()
+	for _, row := range rows {
+		got, err := decode([]byte(row.body))
+		require.EqualError(t, err, row.want)
+		requireDecodeError(t, err)
+		require.Zero(t, got, row.want)
 	}
 }
 

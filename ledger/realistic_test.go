@@ -3,9 +3,7 @@ package ledger
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
-	"testing"
 )
 
 // realisticPage is a page of updates of about 2.8 kB each, with ids, parties and payloads as long as real ones.
@@ -39,29 +37,6 @@ func realisticPage(updates int) []byte {
 	return page.Bytes()
 }
 
-func BenchmarkDecodeUpdateList(b *testing.B) {
-	page := realisticPage(200)
-	b.SetBytes(int64(len(page)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := DecodeUpdateList(page, 0); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(len(page))/200, "B/update")
-}
-
-func BenchmarkDecodeContractEntries(b *testing.B) {
-	page := list(slices.Repeat([]string{activeEntry()}, 200)...)
-	b.SetBytes(int64(len(page)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := DecodeContractEntries(page); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // realisticHistory is a page of transfers with ids and parties as long as real ones, every member of both servers'
 // releases, and two receivers and three balance changes each.
 func realisticHistory(transfers int) []byte {
@@ -87,27 +62,4 @@ func realisticHistory(transfers int) []byte {
 	}
 	page.WriteString(`]}`)
 	return page.Bytes()
-}
-
-func BenchmarkDecodeTransactions(b *testing.B) {
-	page := realisticHistory(1000)
-	b.SetBytes(int64(len(page)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := DecodeTransactions(page); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(len(page))/1000, "B/record")
-}
-
-func BenchmarkFingerprint(b *testing.B) {
-	records, err := DecodeTransactions(realisticHistory(1000))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		records[i%len(records)].Fingerprint()
-	}
 }
