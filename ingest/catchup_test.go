@@ -365,27 +365,19 @@ func TestAnotherHistoryWhileCatchingUp(t *testing.T) {
 				l.ledger.pageSize = 200
 				var mu sync.Mutex
 				changes, turned := int64(0), false
-				id := func(offset ledger.Offset, other bool) string {
-					if other && c.another && offset >= c.from {
-						return fmt.Sprint("other-", offset)
-					}
-					return fmt.Sprint("first-", offset)
-				}
 				now := func() (int64, bool) {
 					mu.Lock()
 					defer mu.Unlock()
 					return changes, turned
 				}
 				l.source.changes = func() int64 { n, _ := now(); return n }
-				l.source.update = func(_ context.Context, asked string) (ledger.Update, error) {
-					_, other := now()
-					for _, offset := range l.ledger.all() {
-						if id(offset, other) == asked {
-							return ledger.Update{Offset: offset, ID: asked}, nil
-						}
+				l.named(func(offset ledger.Offset) string {
+					if _, other := now(); other && c.another && offset >= c.from {
+						return fmt.Sprint("other-", offset)
 					}
-					return ledger.Update{}, ledger.ErrNotFound
-				}
+					return fmt.Sprint("first-", offset)
+				})
+				l.sink.last = l.memory.last
 				read, n := l.source.readUpdates, 0
 				l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 					mu.Lock()
@@ -393,28 +385,11 @@ func TestAnotherHistoryWhileCatchingUp(t *testing.T) {
 						turned = true
 						changes++
 					}
-					other, nth := turned, n
+					nth := n
 					mu.Unlock()
 					page, err := read(ctx, after, to)
-					for i := range page.Updates {
-						page.Updates[i].ID = id(page.Updates[i].Offset, other)
-					}
 					Sleep(ctx, time.Duration(20+nth%3*30)*time.Millisecond) // an answer of the first one may come after one of the other
 					return page, err
-				}
-				stored := map[ledger.Offset]string{}
-				l.sink.last = func(_ context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, _ error) {
-					for _, batch := range l.memory.written() {
-						for _, page := range batch {
-							for _, update := range page.Updates {
-								stored[update.Offset] = update.ID
-								if update.Offset <= upTo && update.Offset > at {
-									at, updateID = update.Offset, update.ID
-								}
-							}
-						}
-					}
-					return at, updateID, nil
 				}
 				stop := l.run()
 				if c.another {
@@ -427,9 +402,9 @@ func TestAnotherHistoryWhileCatchingUp(t *testing.T) {
 					requireAll(t, l.ledger.all(), l.memory.got())
 				}
 				first, other := 0, 0
-				for offset, id := range stored {
-					if c.another && offset >= c.from {
-						if id == fmt.Sprint("other-", offset) {
+				for update := range l.memory.everyWritten() {
+					if c.another && update.Offset >= c.from {
+						if update.ID == fmt.Sprint("other-", update.Offset) {
 							other++
 						} else {
 							first++

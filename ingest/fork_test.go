@@ -136,6 +136,7 @@ func TestWhyReadingCanNotGoOnIsSaid(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				l := newLoop(t, updates)
 				l.ledger.pageSize = 20
+				l.named(func(offset ledger.Offset) string { return fmt.Sprint(offset) })
 				end, read := l.source.ledgerEnd, l.source.readUpdates
 				var stuck atomic.Bool
 				l.source.update = func(context.Context, string) (ledger.Update, error) { return ledger.Update{}, errAway }
@@ -146,15 +147,11 @@ func TestWhyReadingCanNotGoOnIsSaid(t *testing.T) {
 					return end(ctx)
 				}
 				l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
-					page, err := read(ctx, after, to)
-					for i := range page.Updates {
-						page.Updates[i].ID = fmt.Sprint(page.Updates[i].Offset)
-					}
 					if after >= 60 {
 						stuck.Store(true)
 						return ledger.Page{}, &ledger.Problem{What: "it is not shown"}
 					}
-					return page, err
+					return read(ctx, after, to)
 				}
 				l.run()
 				require.ErrorContains(t, <-l.done, "it is not shown")
@@ -185,14 +182,7 @@ func TestAnotherHistoryWhileReading(t *testing.T) {
 					return fmt.Sprint("first-", offset)
 				}
 				l.source.changes = func() int64 { return changes }
-				l.source.update = func(_ context.Context, asked string) (ledger.Update, error) {
-					for _, offset := range l.ledger.all() {
-						if id(offset) == asked {
-							return ledger.Update{Offset: offset, ID: asked}, nil
-						}
-					}
-					return ledger.Update{}, ledger.ErrNotFound
-				}
+				l.named(id)
 				read := l.source.readUpdates
 				l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 					if after == 60 {
@@ -204,24 +194,9 @@ func TestAnotherHistoryWhileReading(t *testing.T) {
 							return ledger.Page{}, &ledger.Problem{What: "its ledger ends below"}
 						}
 					}
-					page, err := read(ctx, after, to)
-					for i := range page.Updates {
-						page.Updates[i].ID = id(page.Updates[i].Offset)
-					}
-					return page, err
+					return read(ctx, after, to)
 				}
-				l.sink.last = func(_ context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, _ error) {
-					for _, batch := range l.memory.written() {
-						for _, page := range batch {
-							for _, update := range page.Updates {
-								if update.Offset <= upTo {
-									at, updateID = update.Offset, update.ID
-								}
-							}
-						}
-					}
-					return at, updateID, nil
-				}
+				l.sink.last = l.memory.last
 				l.sink.append = func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 					time.Sleep(time.Second) // the first page is on its way while the second is read
 					return l.memory.append(ctx, scope, pages)
@@ -271,23 +246,17 @@ func TestAPageOfAnotherServerIsLookedAtAgain(t *testing.T) {
 					l.ledger.pageSize = 20
 					var changes, lookUps atomic.Int64
 					l.source.changes = changes.Load
-					l.source.update = func(_ context.Context, id string) (ledger.Update, error) {
+					l.named(func(offset ledger.Offset) string { return fmt.Sprint(offset) })
+					update := l.source.update
+					l.source.update = func(ctx context.Context, id string) (ledger.Update, error) {
 						lookUps.Add(1)
-						for _, offset := range l.ledger.all() {
-							if fmt.Sprint(offset) == id {
-								return ledger.Update{Offset: offset, ID: id}, nil
-							}
-						}
-						return ledger.Update{}, ledger.ErrNotFound
+						return update(ctx, id)
 					}
 					var once atomic.Bool
 					same := false
 					read := l.source.readUpdates
 					l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 						page, err := read(ctx, after, to)
-						for i := range page.Updates {
-							page.Updates[i].ID = fmt.Sprint(page.Updates[i].Offset)
-						}
 						if len(page.Updates) > 2 && page.Updates[0].Offset > from && once.CompareAndSwap(false, true) {
 							same = another(&page)
 							changes.Add(1)
@@ -300,12 +269,8 @@ func TestAPageOfAnotherServerIsLookedAtAgain(t *testing.T) {
 					require.True(t, once.Load())
 					require.Empty(t, l.memory.mistakes)
 					requireAll(t, l.ledger.all(), l.memory.got())
-					for _, batch := range l.memory.written() {
-						for _, page := range batch {
-							for _, update := range page.Updates {
-								require.Equal(t, fmt.Sprint(update.Offset), update.ID)
-							}
-						}
+					for update := range l.memory.everyWritten() {
+						require.Equal(t, fmt.Sprint(update.Offset), update.ID)
 					}
 					// Of the anchor, and of each page that was under way.
 					require.LessOrEqual(t, lookUps.Load(), int64(1+DefaultMaxRequests))

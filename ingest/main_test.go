@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -271,23 +272,29 @@ func (m *memory) project(ctx context.Context, _ ledger.Scope, from, to ledger.Of
 	return nil
 }
 
-// last is the last update that was written; the updates of a script have no ids.
+// last is the last update that was written.
 func (m *memory) last(_ context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, _ error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, updates := range m.unshown {
-		for i := range updates {
-			if updates[i].Offset <= upTo {
-				at = max(at, updates[i].Offset)
+	for update := range m.everyWritten() {
+		if update.Offset <= upTo && update.Offset > at {
+			at, updateID = update.Offset, update.ID
+		}
+	}
+	return at, updateID, nil
+}
+
+// everyWritten is each update that was written, in the order of the batches.
+func (m *memory) everyWritten() iter.Seq[ledger.Update] {
+	return func(yield func(ledger.Update) bool) {
+		for _, batch := range m.written() {
+			for _, page := range batch {
+				for _, update := range page.Updates {
+					if !yield(update) {
+						return
+					}
+				}
 			}
 		}
 	}
-	for _, offset := range m.updates {
-		if offset <= upTo {
-			at = max(at, offset)
-		}
-	}
-	return at, "", nil
 }
 
 // The loop may be at work while a test looks.
@@ -340,6 +347,26 @@ func newLoop(t *testing.T, updates int) *loop {
 		}},
 	}
 	return l
+}
+
+// named gives the updates of the ledger ids, by which they can be looked up.
+func (l *loop) named(id func(ledger.Offset) string) {
+	l.source.update = func(_ context.Context, asked string) (ledger.Update, error) {
+		for _, offset := range l.ledger.all() {
+			if id(offset) == asked {
+				return ledger.Update{Offset: offset, ID: asked}, nil
+			}
+		}
+		return ledger.Update{}, ledger.ErrNotFound
+	}
+	read := l.source.readUpdates
+	l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+		page, err := read(ctx, after, to)
+		for i := range page.Updates {
+			page.Updates[i].ID = id(page.Updates[i].Offset)
+		}
+		return page, err
+	}
 }
 
 // run starts the loop; the function returned stops it and returns what Run returned.

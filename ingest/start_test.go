@@ -38,6 +38,7 @@ func TestStartsWhereItIsTold(t *testing.T) {
 		blind         bool
 		at            ledger.Offset
 		activeUnknown bool
+		what, do      string // where it is refused
 	}{
 		"genesis":                {start: "genesis", updates: 20},
 		"genesis, blind":         {start: "genesis", updates: 20, blind: true},
@@ -48,6 +49,14 @@ func TestStartsWhereItIsTold(t *testing.T) {
 		"an offset, blind":       {start: "31", updates: 20, blind: true, at: 31, activeUnknown: true},
 		"the ledger's end":       {start: "60", updates: 20, at: 60, activeUnknown: true},
 		"right where it was cut": {start: "30", updates: 20, pruned: 30, at: 30, activeUnknown: true},
+
+		"genesis, pruned": {start: "genesis", updates: 20, pruned: 30,
+			what: "the participant is pruned up to offset 30, which is above offset 0", do: "`backfill`"},
+		"an offset, pruned": {start: "29", updates: 20, pruned: 30,
+			what: "the participant is pruned up to offset 30, which is above offset 29", do: "--start"},
+		"above the end": {start: "61", updates: 20, what: "offset 61 is above the ledger's end 60", do: "--start"},
+		"latest and not known": {start: "latest", updates: 20, blind: true,
+			what: "the server does not report its ledger end, so the offset can't be chosen", do: "--start"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -58,6 +67,15 @@ func TestStartsWhereItIsTold(t *testing.T) {
 				resumed := ledger.Offset(-1)
 				l.Watch.Resumed = func(at ledger.Offset) { resumed = at }
 				stop := l.run()
+				if c.what != "" {
+					var problem *ledger.Problem
+					require.ErrorAs(t, <-l.done, &problem)
+					require.Equal(t, c.what, problem.What)
+					require.Contains(t, problem.Do, c.do)
+					require.False(t, l.memory.started)
+					require.Zero(t, l.retried())
+					return
+				}
 				pass(time.Second)
 				require.True(t, l.memory.started)
 				require.Equal(t, "participant::1", l.memory.participant)
@@ -66,37 +84,6 @@ func TestStartsWhereItIsTold(t *testing.T) {
 				require.ElementsMatch(t, l.ledger.all()[c.at/spacing:], l.memory.got())
 				require.NoError(t, stop())
 				require.Empty(t, l.memory.mistakes)
-			})
-		})
-	}
-}
-
-func TestRefusesAStartThatIsNotThere(t *testing.T) {
-	for name, c := range map[string]struct {
-		start  string
-		pruned ledger.Offset
-		blind  bool
-		what   string
-		do     string
-	}{
-		"genesis, pruned":      {"genesis", 30, false, "the participant is pruned up to offset 30, which is above offset 0", "`backfill`"},
-		"an offset, pruned":    {"29", 30, false, "the participant is pruned up to offset 30, which is above offset 29", "--start"},
-		"above the end":        {"61", 0, false, "offset 61 is above the ledger's end 60", "--start"},
-		"latest and not known": {"latest", 0, true, "the server does not report its ledger end, so the offset can't be chosen", "--start"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				l := newLoop(t, 20)
-				l.ledger.pruned, l.ledger.blind = c.pruned, c.blind
-				l.memory.started = false
-				l.Start = startAt(t, c.start)
-				l.run()
-				var problem *ledger.Problem
-				require.ErrorAs(t, <-l.done, &problem)
-				require.Equal(t, c.what, problem.What)
-				require.Contains(t, problem.Do, c.do)
-				require.False(t, l.memory.started)
-				require.Zero(t, l.retried())
 			})
 		})
 	}

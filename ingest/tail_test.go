@@ -6,52 +6,12 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
 )
-
-// An update on an idle ledger is committed at once, without waiting for an idle gap, a checkpoint or another update.
-func TestAnUpdateOnAnIdleLedgerIsCommittedAtOnce(t *testing.T) {
-	for name, blind := range map[string]bool{"the server tells its end": false, "it does not": true} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				l := newLoop(t, 5)
-				l.ledger.blind = blind
-				stop := l.run()
-				pass(37 * time.Second)
-				for range 3 {
-					l.ledger.grow(1)
-					began := time.Now()
-					synctest.Wait()
-					require.Equal(t, l.ledger.all(), l.memory.got())
-					require.Zero(t, time.Since(began))
-					time.Sleep(17 * time.Second)
-				}
-				require.NoError(t, stop())
-			})
-		})
-	}
-}
-
-// A steady trickle can't delay what has come.
-func TestASteadyTrickleIsNotDelayed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newLoop(t, 5)
-		stop := l.run()
-		pass(time.Minute)
-		for range 100 {
-			l.ledger.grow(1)
-			synctest.Wait()
-			require.Equal(t, l.ledger.last(), l.memory.reached())
-			time.Sleep(150 * time.Millisecond)
-		}
-		require.NoError(t, stop())
-	})
-}
 
 // A tail that keeps up with a ledger that never rests has caught up, and reports no progress.
 func TestATailThatKeepsUpHasCaughtUp(t *testing.T) {

@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -49,44 +50,36 @@ func TestABatchHasALimit(t *testing.T) {
 	})
 }
 
-// What the tail has fetched and not committed stays below the limit and one page.
+// What the tail has fetched and not committed stays below the limit and one page. A page that is larger is read all the
+// same, by itself.
 func TestBytesInFlightAreBounded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		const pageBytes = bytesInFlight / 5
-		l := newLoop(t, 250)
-		l.ledger.pageBytes = pageBytes
-		read := l.source.readUpdates
-		var fetched atomic.Int32
-		most := 0
-		l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
-			fetched.Add(1)
-			return read(ctx, after, to)
-		}
-		committed := 0
-		l.sink.append = func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
-			time.Sleep(time.Second)
-			most = max(most, int(fetched.Load())-committed)
-			committed += len(pages)
-			return l.memory.append(ctx, scope, pages)
-		}
-		stop := l.run()
-		pass(5 * time.Minute)
-		require.Equal(t, l.ledger.all(), l.memory.got())
-		require.Equal(t, bytesInFlight/pageBytes+1, most)
-		require.NoError(t, stop())
-	})
-}
-
-// A page that is larger than the limit is read all the same, by itself.
-func TestAPageAboveTheLimit(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newLoop(t, 50)
-		l.ledger.pageBytes = 3 * bytesInFlight
-		stop := l.run()
-		synctest.Wait()
-		require.Equal(t, l.ledger.all(), l.memory.got())
-		require.NoError(t, stop())
-	})
+	for pageBytes, want := range map[int64]int{bytesInFlight / 5: 6, 3 * bytesInFlight: 1} {
+		t.Run(fmt.Sprint(pageBytes), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newLoop(t, 250)
+				l.ledger.pageBytes = pageBytes
+				read := l.source.readUpdates
+				var fetched atomic.Int32
+				most := 0
+				l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+					fetched.Add(1)
+					return read(ctx, after, to)
+				}
+				committed := 0
+				l.sink.append = func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+					time.Sleep(time.Second)
+					most = max(most, int(fetched.Load())-committed)
+					committed += len(pages)
+					return l.memory.append(ctx, scope, pages)
+				}
+				stop := l.run()
+				pass(5 * time.Minute)
+				require.Equal(t, l.ledger.all(), l.memory.got())
+				require.Equal(t, want, most)
+				require.NoError(t, stop())
+			})
+		})
+	}
 }
 
 // What retrying can't cure ends the loop at once. What was read before it is committed, nothing after.

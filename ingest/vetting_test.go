@@ -107,12 +107,17 @@ func TestPackagesThatCannotBeRead(t *testing.T) {
 		"not offered": {ledger.ErrNotOffered, 7},
 		"undecodable": {undecodable("no list"), 7},
 		"away":        {errAway, 150},
+		"not stored":  {errors.New("no table"), 150},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				k := newPackages(t)
 				answer := k.read
-				k.read = func() ([]ledger.VettedPackages, error) { return nil, c.failure }
+				if name == "not stored" {
+					k.save = func() (int, error) { return 0, c.failure }
+				} else {
+					k.read = func() ([]ledger.VettedPackages, error) { return nil, c.failure }
+				}
 				stop := k.run()
 				pass(time.Hour)
 				reads, saved := k.count()
@@ -122,7 +127,7 @@ func TestPackagesThatCannotBeRead(t *testing.T) {
 				require.True(t, k.failed())
 				require.Equal(t, 1, k.lines("a background task failed"))
 				require.Equal(t, "vetting: "+Reason(c.failure), k.recorded()[0])
-				k.change(func() { k.read = answer })
+				k.change(func() { k.read, k.save = answer, func() (int, error) { return 0, nil } })
 				pass(k.Every)
 				_, saved = k.count()
 				require.Positive(t, saved)
@@ -132,20 +137,6 @@ func TestPackagesThatCannotBeRead(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestPackagesThatTheDatabaseRefuses(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		k := newPackages(t)
-		k.save = func() (int, error) { return 0, errors.New("no table") }
-		stop := k.run()
-		pass(time.Minute)
-		stop()
-		require.Contains(t, k.recorded()[0], "no table")
-		reads, saved := k.count()
-		require.Greater(t, reads, 3)
-		require.Zero(t, saved)
-	})
 }
 
 // An answer that does not come to its end is given up, and it is said.

@@ -152,22 +152,3 @@ func appended(p build.Package, n int, typ func(i int) message) message {
 	definition := message{}.number(2, 0).number(4, 1).sub(5, fields)
 	return message{}.bytes(3, "1").sub(4, append(body, names...).sub(1, message{}.sub(4, definition)))
 }
-
-// BenchmarkDecode reads a package of 10 MB, most of which is expressions.
-func BenchmarkDecode(b *testing.B) {
-	p := everything()
-	p.Modules[1].Values = nil
-	for i := range 500 {
-		p.Modules[1].Types = append(p.Modules[1].Types, build.Record(fmt.Sprintf("More%d", i),
-			member("owner", build.Party), member("amount", build.Numeric(10)), member("all", build.Local("A.B:All"))))
-	}
-	p.Modules = append(p.Modules, build.Module{Name: "Values", Values: expressions(10 << 20)})
-	id, payload := p.Encode()
-	b.SetBytes(int64(len(payload)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Decode(id, payload); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

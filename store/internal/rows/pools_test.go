@@ -12,10 +12,16 @@ import (
 // What is kept of rows that were written is bounded, and holds nothing of them.
 func TestRoomOfRowsIsEmpty(t *testing.T) {
 	t.Parallel()
-	facts, _ := converted(realisticUpdates(10))
+	facts := NewFacts()
+	for offset := range ledger.Offset(10) {
+		u := ledger.Update{Offset: offset + 1, Kind: ledger.KindTransaction, ID: "u", SynchronizerID: new("s"),
+			Created:  []ledger.CreatedEvent{{Offset: offset + 1, ContractID: "00c", TemplateID: "p:M:E", PackageName: "n"}},
+			Archived: []ledger.ArchivedEvent{{NodeID: 1, ContractID: "00c", TemplateID: "p:M:E", PackageName: "n"}}}
+		facts.Add(names.NewReferences(), &u)
+	}
 	updates, created, archived := facts.updates, facts.Created, facts.archived
 	facts.Release()
-	require.Equal(t, Facts{}, *facts, "they can't be written again")
+	require.Equal(t, Facts{}, facts, "they can't be written again")
 	for i := range updates {
 		require.Zero(t, updates[i])
 		require.Zero(t, created[i])
