@@ -13,21 +13,21 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// pagesByGET serves a snapshot of three pages as releases 3.5.0 to 3.5.9 do. proxy, if not nil, may answer in place of
-// the server and reports whether it did.
-func pagesByGET(proxy func(w http.ResponseWriter, r *http.Request) bool) http.HandlerFunc {
+// pagesBy serves a snapshot of three pages by a method. proxy, if not nil, may answer in place of the server and reports
+// whether it did.
+func pagesBy(method string, proxy func(w http.ResponseWriter, r *http.Request) bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var asked struct {
 			ActiveAtOffset int64
 			PageToken      string
 		}
 		switch err := json.NewDecoder(r.Body).Decode(&asked); {
-		case r.Method != http.MethodGet:
+		case r.Method != method:
 			plain(http.StatusMethodNotAllowed, "Method Not Allowed")(w, r)
 			return
 		case proxy != nil && proxy(w, r):
 			return
-		case r.Header.Get("Cache-Control") != "no-cache":
+		case method == http.MethodGet && r.Header.Get("Cache-Control") != "no-cache":
 			answer(`{"activeContracts":[],"activeAtOffset":7,"nextPageToken":null}`)(w, r) // what a cache holds of the same URL
 			return
 		case err != nil:
@@ -42,32 +42,42 @@ func pagesByGET(proxy func(w http.ResponseWriter, r *http.Request) bool) http.Ha
 	}
 }
 
-func TestSnapshotPagesByGET(t *testing.T) {
+// pagesByGET are the pages of releases 3.5.0 to 3.5.9.
+func pagesByGET(proxy func(w http.ResponseWriter, r *http.Request) bool) http.HandlerFunc {
+	return pagesBy(http.MethodGet, proxy)
+}
+
+// Releases 3.5.0 to 3.5.9 serve them by GET, others by POST.
+func TestSnapshotPages(t *testing.T) {
 	t.Parallel()
-	handlers := everything()
-	handlers[pathSnapshotPage] = pagesByGET(nil)
-	f := newFake(t, handlers)
-	c := newClient(t, f, Server{}, anyParty)
-	found, err := c.Discover(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, getSnapshotPage, found.SnapshotPath)
-	ids, reads := readSnapshot(t, c)
-	require.Equal(t, []string{"after-", "after-one", "after-two"}, ids)
-	require.Equal(t, 3, reads)
-	last := f.requests()[len(f.requests())-1]
-	require.Equal(t, http.MethodGet, last.method)
-	require.EqualValues(t, 2000, last.body["maxPageSize"])
-	require.Equal(t, "two", last.body["pageToken"])
-	offer := c.Survey(t.Context()).SnapshotPage
-	require.Equal(t, Offer{Path: getSnapshotPage, Presence: Present}, offer)
+	for method, path := range map[string]string{http.MethodGet: getSnapshotPage, http.MethodPost: pathSnapshotPage} {
+		handlers := everything()
+		handlers[pathSnapshotPage] = pagesBy(method, nil)
+		f := newFake(t, handlers)
+		c := newClient(t, f, Server{}, anyParty)
+		found, err := c.Discover(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, path, found.SnapshotPath)
+		before := len(f.requests())
+		ids, reads := readSnapshot(t, c)
+		require.Equal(t, []string{"after-", "after-one", "after-two"}, ids)
+		require.Equal(t, 3, reads)
+		asked := f.requests()
+		require.NotContains(t, asked[before].body, "pageToken")
+		last := asked[len(asked)-1]
+		require.Equal(t, method, last.method)
+		require.EqualValues(t, 2000, last.body["maxPageSize"])
+		require.Equal(t, "two", last.body["pageToken"])
+		require.Equal(t, Offer{Path: path, Presence: Present}, c.Survey(t.Context()).SnapshotPage)
+	}
 
 	// Both are there from 3.5.10 on.
-	handlers = everything()
+	handlers := everything()
 	handlers[pathSnapshotPage] = func(w http.ResponseWriter, r *http.Request) {
 		require.Equal(t, http.MethodPost, r.Method)
 		answer(`{"activeContracts":[],"activeAtOffset":0,"nextPageToken":null}`)(w, r)
 	}
-	found, err = newClient(t, newFake(t, handlers), Server{}, anyParty).Discover(t.Context())
+	found, err := newClient(t, newFake(t, handlers), Server{}, anyParty).Discover(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, pathSnapshotPage, found.SnapshotPath)
 }

@@ -112,33 +112,13 @@ func TestServerWithoutSnapshotsNamesTheCures(t *testing.T) {
 	}
 }
 
-func TestEmptySnapshot(t *testing.T) {
+func TestNothingIsActiveAtTheBeginning(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, map[string]http.HandlerFunc{pathSnapshot: answer(`[]`)})
-	ids, _ := readSnapshot(t, newClient(t, f, with34, anyParty))
-	require.Empty(t, ids)
-
 	page, err := newClient(t, f, with34, anyParty).ReadSnapshot(t.Context(), 0, ledger.Token{})
 	require.NoError(t, err)
 	require.Equal(t, ledger.SnapshotPage{Last: true}, page)
-	require.Len(t, f.requests(), 1, "at offset 0 there is nothing to ask for")
-}
-
-func TestSnapshotPages(t *testing.T) {
-	t.Parallel()
-	f := newFake(t, map[string]http.HandlerFunc{pathSnapshotPage: func(w http.ResponseWriter, r *http.Request) {
-		var asked struct{ PageToken string }
-		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
-			panic(err)
-		}
-		next := map[string]string{"": `"one"`, "one": `"two"`, "two": `null`}[asked.PageToken]
-		answer(`{"activeContracts":[`+entry("after-"+asked.PageToken, "")+`],"activeAtOffset":9,"nextPageToken":`+next+`}`)(w, r)
-	}})
-	ids, reads := readSnapshot(t, newClient(t, f, with35, anyParty))
-	require.Equal(t, []string{"after-", "after-one", "after-two"}, ids)
-	require.Equal(t, 3, reads)
-	require.EqualValues(t, 2000, f.requests()[0].body["maxPageSize"])
-	require.NotContains(t, f.requests()[0].body, "pageToken")
+	require.Empty(t, f.requests(), "at offset 0 there is nothing to ask for")
 }
 
 func TestTokenIsReadWithTheEndpointItIsOf(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -216,11 +215,8 @@ func TestAPageThatIsCutOffMayBeAskedForAgain(t *testing.T) {
 	t.Parallel()
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 	for name, c := range map[string]struct{ answer, says string }{
-		"shorter than its Content-Length": {head + "Content-Length: 100\r\n\r\n" + `{"transac`, "cut off after 9 bytes: unexpected EOF"},
-		"in the middle of a chunk":        {head + "Transfer-Encoding: chunked\r\n\r\n20\r\n" + `{"tran`, "cut off after 6 bytes: unexpected EOF"},
-		"by one who hides it":             {head + "Connection: close\r\n\r\n" + `{"transactions":[`, "cut off after 17 bytes: the JSON has no end"},
-		"between records":                 {head + "Connection: close\r\n\r\n" + strings.TrimSuffix(page("#1:0"), "]}"), "the JSON has no end"},
-		"before it began":                 {head + "Content-Length: 0\r\n\r\n", "cut off after 0 bytes: the JSON has no end"},
+		"by one who hides it": {head + "Connection: close\r\n\r\n" + `{"transactions":[`, "cut off after 17 bytes: the JSON has no end"},
+		"before it began":     {head + "Content-Length: 0\r\n\r\n", "cut off after 0 bytes: the JSON has no end"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -237,47 +233,59 @@ func TestAPageThatIsCutOffMayBeAskedForAgain(t *testing.T) {
 	}
 }
 
-// A limit that the server names once holds for good; each kind of request finds out for itself.
-func TestAPageSizeOverTheServersLimit(t *testing.T) {
+// A limit that the server names once holds for good; each kind of request finds out for itself. One that no page can
+// keep needs an operator. A server that gives up on a page is asked for a smaller one, with the next try.
+func TestWhatIsAskedForAfterARefusal(t *testing.T) {
 	t.Parallel()
-	for name, refuse := range map[string]http.HandlerFunc{
-		"in a Scan service's words": answer(400, `{"error":"Exceeded limit maximum (1000 > 300)."}`),
-		"in other words":            plain(400, "page_size is too large"),
-		"by a proxy":                plain(413, "Payload Too Large"),
+	const strained = "The server is taking too long to respond to the (POST) request at /v0/transactions"
+	above := func(size int, refuse http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if wantedOf(r).Size > size {
+				refuse(w, r)
+				return
+			}
+			answer(200, page("#1:0"))(w, r)
+		}
+	}
+	all := []int{1000, 500, 250, 125, 62, 31, 15, 7, 3, 1}
+	for name, c := range map[string]struct {
+		handle http.HandlerFunc
+		tries  int
+		sizes  []int
+		what   string // of the problem
+	}{
+		"a limit":                {above(300, answer(400, `{"error":"Exceeded limit maximum (1000 > 300)."}`)), 3, []int{1000, 500, 250, 250, 250}, ""},
+		"a limit in other words": {above(300, plain(400, "page_size is too large")), 3, []int{1000, 500, 250, 250, 250}, ""},
+		"a proxy's limit":        {above(300, plain(413, "Payload Too Large")), 3, []int{1000, 500, 250, 250, 250}, ""},
+		"a limit of nothing":     {answer(400, `{"error":"Limit must be at least 1."}`), 1, all, "the Scan service refuses the request as invalid. "},
+		"a strained service":     {above(250, answer(503, `{"error":"`+strained+`"}`)), 3, []int{1000, 500, 250}, ""},
+		"a strained HTTP server": {above(250, plain(503, "The server was not able to produce a timely response to your request.")), 3, []int{1000, 500, 250}, ""},
+		"a strained proxy":       {above(250, plain(504, "upstream request timeout")), 3, []int{1000, 500, 250}, ""},
+		"what has other reasons": {answer(503, `{"error":"starting"}`), 2, []int{1000, 1000}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				if wantedOf(r).Size > 300 {
-					refuse(w, r)
-					return
+			s := serve(t, c.handle)
+			scan := client(t, Config{URL: s.URL})
+			for range c.tries {
+				_, err := scan.TransactionsAfter(t.Context(), "")
+				if c.what != "" {
+					require.Contains(t, problem(t, err), c.what)
+				} else if err != nil {
+					_ = retryable(t, err)
 				}
-				answer(200, page("#1:0"))(w, r)
-			})
-			c := client(t, Config{URL: s.URL})
-			for range 20 {
-				_, err := c.TransactionsAfter(t.Context(), "")
-				require.NoError(t, err)
 			}
-			require.Equal(t, append([]int{1000, 500}, slices.Repeat([]int{250}, 20)...), s.sizes(t))
-			for range 2 {
-				records, err := c.NewestTransactions(t.Context(), 400)
+			require.Equal(t, c.sizes, s.sizes(t))
+			if name == "a limit" {
+				_, err := scan.NewestTransactions(t.Context(), 400)
 				require.NoError(t, err)
-				require.Len(t, records, 1)
+				require.Equal(t, []int{400, 200}, s.sizes(t))
 			}
-			require.Equal(t, []int{400, 200, 200}, s.sizes(t))
 		})
 	}
-}
-
-// A limit below one record is none that a smaller page could keep.
-func TestALimitThatNoPageKeeps(t *testing.T) {
-	t.Parallel()
-	s := serve(t, answer(400, `{"error":"Limit must be at least 1."}`))
-	_, err := client(t, Config{URL: s.URL}).TransactionsAfter(t.Context(), "")
-	require.Contains(t, problem(t, err), "the Scan service refuses the request as invalid. ")
-	require.ErrorContains(t, err, "Limit must be at least 1.")
-	require.Equal(t, []int{1000, 500, 250, 125, 62, 31, 15, 7, 3, 1}, s.sizes(t))
+	size := jsonhttp.NewSize(MaxPage)
+	require.False(t, shrinkAfter(size, MaxPage, &Error{Failure: jsonhttp.Failure{Err: fmt.Errorf("%w for 40s", jsonhttp.ErrSilent)}}))
+	require.Equal(t, 500, size.Ask(), "one that says nothing")
 }
 
 // A page that is larger than what is read is asked for in smaller pieces, until larger ones fit again.
@@ -301,38 +309,6 @@ func TestAPageOverTheSizeLimitIsHalvedForAWhile(t *testing.T) {
 	sizes := s.sizes(t)
 	require.Equal(t, []int{282, 314, 346}, sizes[:3])
 	require.Equal(t, MaxPage, sizes[len(sizes)-1])
-}
-
-// A server that gives up on a page is asked for a smaller one, with the next try.
-func TestAStrainedServiceIsAskedForLess(t *testing.T) {
-	t.Parallel()
-	for name, handle := range map[string]http.HandlerFunc{
-		"a Scan service":  answer(503, `{"error":"The server is taking too long to respond to the (POST) request at /v0/transactions"}`),
-		"its HTTP server": plain(503, "The server was not able to produce a timely response to your request."),
-		"a proxy":         plain(504, "upstream request timeout"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, handle)
-			c := client(t, Config{URL: s.URL})
-			for range 3 {
-				_, err := c.TransactionsAfter(t.Context(), "")
-				_ = retryable(t, err)
-			}
-			require.Equal(t, []int{1000, 500, 250}, s.sizes(t))
-		})
-	}
-	s := serve(t, answer(503, `{"error":"starting"}`))
-	c := client(t, Config{URL: s.URL})
-	for range 2 {
-		_, err := c.TransactionsAfter(t.Context(), "")
-		_ = retryable(t, err)
-	}
-	require.Equal(t, []int{1000, 1000}, s.sizes(t), "the size is not to blame")
-
-	size := jsonhttp.NewSize(MaxPage)
-	require.False(t, shrinkAfter(size, MaxPage, &Error{Failure: jsonhttp.Failure{Err: fmt.Errorf("%w for 40s", jsonhttp.ErrSilent)}}))
-	require.Equal(t, 500, size.Ask(), "one that says nothing")
 }
 
 func TestOneRecordOverTheSizeLimitNeedsAnOperator(t *testing.T) {

@@ -96,16 +96,6 @@ func TestDescribeFails(t *testing.T) {
 	}
 }
 
-func TestVersion(t *testing.T) {
-	t.Parallel()
-	s := serve(t, described(map[string]http.HandlerFunc{"/prefix" + pathVersion: answer(200, `{"version":"0.6.12"}`)}))
-	version, err := client(t, Config{URL: s.URL + "/prefix"}).Version(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, "0.6.12", version)
-	_, err = client(t, Config{URL: s.URL}).Version(t.Context())
-	require.ErrorIs(t, err, ledger.ErrNotOffered)
-}
-
 // endless writes until the client has read enough.
 func endless(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")

@@ -3,17 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"io"
-	"math/big"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -25,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 )
 
@@ -196,27 +190,15 @@ func try(r *http.Request, config *tls.Config) (int, string, error) {
 	return resp.StatusCode, string(body), err
 }
 
-// certificate makes a certificate of its own authority for 127.0.0.1.
+// certificate makes a certificate for 127.0.0.1 that is trusted by its own pool.
 func certificate(t *testing.T) (certFile, keyFile string, pair tls.Certificate, pool *x509.CertPool) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "sandbox"}, NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
-	pair, err = tls.X509KeyPair(certPEM, keyPEM)
+	cert, key := throwaway.NewAuthority(t, "sandbox").Issue("sandbox")
+	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
 	require.NoError(t, err)
 	pool = x509.NewCertPool()
-	pool.AppendCertsFromPEM(certPEM)
-	return writeFile(t, "cert.pem", string(certPEM)), writeFile(t, "key.pem", string(keyPEM)), pair, pool
+	pool.AppendCertsFromPEM([]byte(cert))
+	return writeFile(t, "cert.pem", cert), writeFile(t, "key.pem", key), pair, pool
 }
 
 func TestServesHTTPS(t *testing.T) {

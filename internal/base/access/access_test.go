@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/tools/throwaway"
+
 	"ledgerindexer/ledger"
 )
 
@@ -98,9 +100,9 @@ func TestCheckNamesTheFlags(t *testing.T) {
 
 func TestNewReadsTheFilesAndNamesThem(t *testing.T) {
 	t.Parallel()
-	ca := newAuthority(t, "ca")
-	cert, key := ca.issue("client")
-	_, otherKey := ca.issue("other")
+	ca := throwaway.NewAuthority(t, "ca")
+	cert, key := ca.Issue("client")
+	_, otherKey := ca.Issue("other")
 	for name, c := range map[string]struct {
 		name, text string
 		cfg        func(path string) Config
@@ -119,7 +121,7 @@ func TestNewReadsTheFilesAndNamesThem(t *testing.T) {
 			"--ledger-ca-file: %s holds no certificate in PEM form"},
 		"authorities with a key": {"ca", cert + key, func(p string) Config { return Config{CAFile: p} },
 			"--ledger-ca-file: %s must hold certificates and nothing else, and has a PRIVATE KEY"},
-		"a broken authority": {"ca", ca.pem + "-----BEGIN CERTIFICATE-----\naHVudGVyMg==\n-----END CERTIFICATE-----\n",
+		"a broken authority": {"ca", ca.PEM + "-----BEGIN CERTIFICATE-----\naHVudGVyMg==\n-----END CERTIFICATE-----\n",
 			func(p string) Config { return Config{CAFile: p} }, "--ledger-ca-file: %s has an unreadable certificate (number 2)"},
 		"key of another": {"key", otherKey, func(p string) Config { return Config{CertFile: file(t, "cert", cert), KeyFile: p} },
 			"--ledger-key-file %s: tls: private key does not match"},

@@ -15,14 +15,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/tools/throwaway"
 )
 
 // secure is a server whose certificate can be replaced, and that says who its clients say they are.
 type secure struct {
 	*httptest.Server
 	pair    atomic.Pointer[tls.Certificate]
-	clients atomic.Pointer[authority] // who signs certificates of clients; nil: none are wanted
-	first   atomic.Bool               // TLS 1.2 at most
+	clients atomic.Pointer[throwaway.Authority] // who signs certificates of clients; nil: none are wanted
+	first   atomic.Bool                         // TLS 1.2 at most
 }
 
 func newSecure(t *testing.T, pair tls.Certificate) *secure {
@@ -38,8 +40,7 @@ func newSecure(t *testing.T, pair tls.Certificate) *secure {
 	s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		cfg := &tls.Config{Certificates: []tls.Certificate{*s.pair.Load()}}
 		if a := s.clients.Load(); a != nil {
-			cfg.ClientAuth, cfg.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
-			cfg.ClientCAs.AddCert(a.cert)
+			cfg.ClientAuth, cfg.ClientCAs = tls.RequireAndVerifyClientCert, a.Pool()
 		}
 		if s.first.Load() {
 			cfg.MaxVersion = tls.VersionTLS12
@@ -78,26 +79,26 @@ func refusal(t *testing.T, err error) *ConnectionError {
 
 func TestTheServersCertificate(t *testing.T) {
 	t.Parallel()
-	ours, theirs := newAuthority(t, "our authority"), newAuthority(t, "their authority")
-	trusted := file(t, "ca.pem", "a comment\n"+newAuthority(t, "another").pem+ours.pem)
+	ours, theirs := throwaway.NewAuthority(t, "our authority"), throwaway.NewAuthority(t, "their authority")
+	trusted := file(t, "ca.pem", "a comment\n"+throwaway.NewAuthority(t, "another").PEM+ours.PEM)
 	for name, c := range map[string]struct {
 		pair       tls.Certificate
 		ca         string
 		what, do   string // empty: it is accepted
 		configured bool
 	}{
-		"signed by ours": {ours.pair("server"), trusted, "", "", false},
-		"signed by an unknown one": {theirs.pair("server"), trusted,
+		"signed by ours": {ours.Pair("server"), trusted, "", "", false},
+		"signed by an unknown one": {theirs.Pair("server"), trusted,
 			`the certificate of %s is signed by "CN=their authority", which is not trusted`,
 			"put the certificate of that authority into " + trusted + " (--scan-ca-file)", true},
-		"the system's don't know it": {ours.pair("server"), "",
+		"the system's don't know it": {ours.Pair("server"), "",
 			`the certificate of %s is signed by "CN=our authority", which is not trusted`,
 			"give the certificate of that authority with --scan-ca-file", true},
-		"for another host": {ours.pair("server", elsewhere), trusted, "the server's certificate is not for %s",
+		"for another host": {ours.Pair("server", elsewhere), trusted, "the server's certificate is not for %s",
 			"write in --scan-url a name that it is for, or give the server a certificate for this one", true},
-		"expired": {ours.pair("server", expired), trusted, "the certificate of %s, or of one of its authorities, is not valid now",
+		"expired": {ours.Pair("server", expired), trusted, "the certificate of %s, or of one of its authorities, is not valid now",
 			"renew it there, and see that this machine's clock is right", false},
-		"for something else": {ours.pair("server", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning} }),
+		"for something else": {ours.Pair("server", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning} }),
 			trusted, "the certificate of %s can't be accepted", "give the server another certificate", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,17 +183,17 @@ func TestThereIsNoConnection(t *testing.T) {
 
 func TestAClientsCertificateIsReadForEachConnection(t *testing.T) {
 	t.Parallel()
-	ours, theirs := newAuthority(t, "our authority"), newAuthority(t, "their authority")
-	s := newSecure(t, ours.pair("server"))
+	ours, theirs := throwaway.NewAuthority(t, "our authority"), throwaway.NewAuthority(t, "their authority")
+	s := newSecure(t, ours.Pair("server"))
 	s.clients.Store(ours)
-	cert, key := ours.issue("the first")
+	cert, key := ours.Issue("the first")
 	certFile, keyFile := file(t, "cert.pem", cert), file(t, "key.pem", key)
-	call := caller(t, made(t, Config{URL: s.URL, CAFile: file(t, "ca.pem", ours.pem), CertFile: certFile, KeyFile: keyFile}))
+	call := caller(t, made(t, Config{URL: s.URL, CAFile: file(t, "ca.pem", ours.PEM), CertFile: certFile, KeyFile: keyFile}))
 	name, err := call(s.URL)
 	require.NoError(t, err)
 	require.Equal(t, "the first", name)
 
-	cert, key = ours.issue("the second")
+	cert, key = ours.Issue("the second")
 	write(t, certFile, cert) // one after the other: for a moment they don't belong together
 	_, err = call(s.URL)
 	require.ErrorContains(t, err, "--ledger-cert-file "+certFile+" and --ledger-key-file "+keyFile+": tls: private key does not match")
@@ -206,7 +207,7 @@ func TestAClientsCertificateIsReadForEachConnection(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 
 	s.first.Store(true) // the refusal belongs to the handshake
-	cert, key = theirs.issue("a stranger")
+	cert, key = theirs.Issue("a stranger")
 	write(t, certFile, cert)
 	write(t, keyFile, key)
 	_, err = call(s.URL)
@@ -217,10 +218,10 @@ func TestAClientsCertificateIsReadForEachConnection(t *testing.T) {
 
 func TestAServerMayDemandAClientsCertificate(t *testing.T) {
 	t.Parallel()
-	ours := newAuthority(t, "our authority")
-	s := newSecure(t, ours.pair("server"))
+	ours := throwaway.NewAuthority(t, "our authority")
+	s := newSecure(t, ours.Pair("server"))
 	s.clients.Store(ours)
-	a := made(t, Config{URL: s.URL, CAFile: file(t, "ca.pem", ours.pem)})
+	a := made(t, Config{URL: s.URL, CAFile: file(t, "ca.pem", ours.PEM)})
 	const give = "give one with --ledger-cert-file and --ledger-key-file"
 	_, err := caller(t, a)(s.URL)
 	require.Equal(t, give, refusal(t, err).Do, "with TLS 1.3 the connection may break before the reason comes")
@@ -241,9 +242,9 @@ func TestAServerMayDemandAClientsCertificate(t *testing.T) {
 
 func TestAuthoritiesAreFollowed(t *testing.T) {
 	t.Parallel()
-	before, after := newAuthority(t, "before"), newAuthority(t, "after")
-	s := newSecure(t, before.pair("server"))
-	path := file(t, "ca.pem", before.pem)
+	before, after := throwaway.NewAuthority(t, "before"), throwaway.NewAuthority(t, "after")
+	s := newSecure(t, before.Pair("server"))
+	path := file(t, "ca.pem", before.PEM)
 	var log logged
 	a, err := New(Config{Flags: "ledger", URL: s.URL, CAFile: path}, log.logger())
 	require.NoError(t, err)
@@ -251,18 +252,18 @@ func TestAuthoritiesAreFollowed(t *testing.T) {
 	_, err = call(s.URL)
 	require.NoError(t, err)
 
-	s.use(after.pair("server"))
+	s.use(after.Pair("server"))
 	_, err = call(s.URL)
 	require.Contains(t, refusal(t, err).What, `"CN=after", which is not trusted`)
-	write(t, path, after.pem)
+	write(t, path, after.PEM)
 	_, err = call(s.URL)
 	require.NoError(t, err)
-	s.use(before.pair("server"))
+	s.use(before.Pair("server"))
 	_, err = call(s.URL)
 	require.Contains(t, refusal(t, err).What, `"CN=before", which is not trusted`, "who is no more in the file is not trusted")
 
 	// A file that is being written takes nothing away.
-	s.use(after.pair("server"))
+	s.use(after.Pair("server"))
 	write(t, path, "")
 	for range 3 {
 		_, err = call(s.URL)
@@ -275,19 +276,19 @@ func TestAuthoritiesAreFollowed(t *testing.T) {
 // The endpoint may be signed by the same authority as the participant, which the system does not know.
 func TestTheTokenEndpointIsTrustedBySystemAndFile(t *testing.T) {
 	t.Parallel()
-	ours, theirs := newAuthority(t, "our authority"), newAuthority(t, "their authority")
+	ours, theirs := throwaway.NewAuthority(t, "our authority"), throwaway.NewAuthority(t, "their authority")
 	e := newEndpoint(t)
 	s := httptest.NewUnstartedServer(e.Config.Handler)
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{ours.pair("endpoint")}}
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{ours.Pair("endpoint")}}
 	s.Config.ErrorLog = discard
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	at := func(c *Config) { c.OAuth.TokenURL = s.URL + "/token" }
 
-	a, _ := e.client(at, func(c *Config) { c.CAFile = file(t, "ca.pem", ours.pem) })
+	a, _ := e.client(at, func(c *Config) { c.CAFile = file(t, "ca.pem", ours.PEM) })
 	require.Equal(t, "token-1", tokenOf(t, a))
 
-	for _, ca := range []string{"", file(t, "ca.pem", theirs.pem)} {
+	for _, ca := range []string{"", file(t, "ca.pem", theirs.PEM)} {
 		a, _ = e.client(at, func(c *Config) { c.CAFile = ca })
 		_, err := a.Token(t.Context())
 		require.ErrorContains(t, err, "no token from "+s.URL+"/token: the certificate of "+s.URL+` is signed by "CN=our authority", which is not trusted`)
@@ -298,19 +299,18 @@ func TestTheTokenEndpointIsTrustedBySystemAndFile(t *testing.T) {
 // The endpoint may stand behind the same TLS as the server.
 func TestTheTokenEndpointMayDemandAClientsCertificate(t *testing.T) {
 	t.Parallel()
-	servers, clients := newAuthority(t, "servers"), newAuthority(t, "clients")
+	servers, clients := throwaway.NewAuthority(t, "servers"), throwaway.NewAuthority(t, "clients")
 	e := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		tell(w, http.StatusOK, map[string]string{"access_token": "of-" + r.TLS.PeerCertificates[0].Subject.CommonName})
 	}))
-	e.TLS = &tls.Config{Certificates: []tls.Certificate{servers.pair("token endpoint")}, ClientAuth: tls.RequireAndVerifyClientCert,
-		ClientCAs: x509.NewCertPool()}
-	e.TLS.ClientCAs.AddCert(clients.cert)
+	e.TLS = &tls.Config{Certificates: []tls.Certificate{servers.Pair("token endpoint")}, ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs: clients.Pool()}
 	e.Config.ErrorLog = discard
 	e.StartTLS()
 	t.Cleanup(e.Close)
-	cert, key := clients.issue("indexer")
+	cert, key := clients.Issue("indexer")
 	for _, server := range []string{"https://participant", "http://participant"} {
-		cfg := Config{URL: server, CAFile: file(t, "ca", servers.pem), CertFile: file(t, "cert", cert), KeyFile: file(t, "key", key),
+		cfg := Config{URL: server, CAFile: file(t, "ca", servers.PEM), CertFile: file(t, "cert", cert), KeyFile: file(t, "key", key),
 			OAuth: OAuth{TokenURL: e.URL, ClientID: "indexer", ClientSecretFile: file(t, "secret", secret)}}
 		require.Equal(t, "of-indexer", tokenOf(t, made(t, cfg)))
 

@@ -2,17 +2,10 @@ package check
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
 	"log"
-	"math/big"
-	"net"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -21,76 +14,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/base/access"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/sandbox"
 )
 
-// authority signs certificates.
-type authority struct {
-	t    *testing.T
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  string
+// issued is a certificate of the participant's name for this machine's loopback address, unless changes say otherwise.
+func issued(a *throwaway.Authority, changes ...func(*x509.Certificate)) tls.Certificate {
+	return a.Pair("participant.test", changes...)
 }
 
-func newAuthority(t *testing.T, name string) authority {
+// files writes a certificate of the participant's name and its key.
+func files(t *testing.T, a *throwaway.Authority, changes ...func(*x509.Certificate)) (certFile, keyFile string) {
 	t.Helper()
-	a := authority{t: t}
-	a.cert, a.key = a.make(&x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	})
-	a.pem = certificatePEM(a.cert)
-	return a
-}
-
-// make signs a certificate; the authority's own where it has none yet.
-func (a authority) make(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
-	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(a.t, err)
-	template.SerialNumber = big.NewInt(1)
-	if template.NotBefore.IsZero() {
-		template.NotBefore = time.Now().Add(-time.Hour)
-	}
-	if template.NotAfter.IsZero() {
-		template.NotAfter = time.Now().Add(365 * 24 * time.Hour)
-	}
-	parent, signer := template, key
-	if a.cert != nil {
-		parent, signer = a.cert, a.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	require.NoError(a.t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(a.t, err)
-	return cert, key
-}
-
-// issue makes a certificate for this machine's loopback address, unless change says otherwise.
-func (a authority) issue(change func(*x509.Certificate)) tls.Certificate {
-	a.t.Helper()
-	template := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: "participant.test"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	if change != nil {
-		change(template)
-	}
-	cert, key := a.make(template)
-	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key, Leaf: cert}
-}
-
-func certificatePEM(cert *x509.Certificate) string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}))
-}
-
-// files writes a certificate and its key.
-func files(t *testing.T, pair tls.Certificate) (certFile, keyFile string) {
-	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	require.NoError(t, err)
-	return file(t, "cert.pem", certificatePEM(pair.Leaf)),
-		file(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+	cert, key := a.Issue("participant.test", changes...)
+	return file(t, "cert.pem", cert), file(t, "key.pem", key)
 }
 
 func secured(t *testing.T, config *tls.Config) (url string) {
@@ -105,8 +42,8 @@ func secured(t *testing.T, config *tls.Config) (url string) {
 
 func TestCertificates(t *testing.T) {
 	t.Parallel()
-	ours := newAuthority(t, "Our Authority")
-	ourFile := file(t, "ca.pem", ours.pem)
+	ours := throwaway.NewAuthority(t, "Our Authority")
+	ourFile := file(t, "ca.pem", ours.PEM)
 	now := time.Now()
 	for name, c := range map[string]struct {
 		pair   tls.Certificate
@@ -115,14 +52,14 @@ func TestCertificates(t *testing.T) {
 		says   []string
 		do     string
 	}{
-		"trusted":     {ours.issue(nil), ourFile, OK, []string{"TLS 1.3", "CN=participant.test", "CN=Our Authority", now.Add(365 * 24 * time.Hour).UTC().Format(time.DateOnly), ourFile}, ""},
-		"not trusted": {ours.issue(nil), "", Problem, []string{"CN=Our Authority", "not trusted"}, "--ledger-ca-file"},
-		"for another host": {ours.issue(func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"a.test", "b.test"} }), ourFile,
+		"trusted":     {issued(ours), ourFile, OK, []string{"TLS 1.3", "CN=participant.test", "CN=Our Authority", now.Add(365 * 24 * time.Hour).UTC().Format(time.DateOnly), ourFile}, ""},
+		"not trusted": {issued(ours), "", Problem, []string{"CN=Our Authority", "not trusted"}, "--ledger-ca-file"},
+		"for another host": {issued(ours, func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"a.test", "b.test"} }), ourFile,
 			Problem, []string{"is not for https://127.0.0.1"}, "--ledger-url"},
-		"expired": {ours.issue(func(c *x509.Certificate) { c.NotBefore, c.NotAfter = now.Add(-48*time.Hour), now.Add(-24*time.Hour) }), ourFile,
+		"expired": {issued(ours, func(c *x509.Certificate) { c.NotBefore, c.NotAfter = now.Add(-48*time.Hour), now.Add(-24*time.Hour) }), ourFile,
 			Problem, []string{"not valid now", now.Add(-24 * time.Hour).UTC().Format(time.DateOnly), "current time"}, "clock"},
-		"soon expired": {ours.issue(func(c *x509.Certificate) { c.NotAfter = now.Add(49 * time.Hour) }), ourFile, Warning, []string{"it expires in 2 days"}, "renewed"},
-		"hostile": {ours.issue(func(c *x509.Certificate) { c.Subject.CommonName = "\x1b[2J\n" + strings.Repeat("x", 10_000) }), ourFile,
+		"soon expired": {issued(ours, func(c *x509.Certificate) { c.NotAfter = now.Add(49 * time.Hour) }), ourFile, Warning, []string{"it expires in 2 days"}, "renewed"},
+		"hostile": {issued(ours, func(c *x509.Certificate) { c.Subject.CommonName = "\x1b[2J\n" + strings.Repeat("x", 10_000) }), ourFile,
 			OK, []string{"…"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,13 +91,11 @@ func TestCertificates(t *testing.T) {
 
 func TestClientCertificates(t *testing.T) {
 	t.Parallel()
-	ours, theirs := newAuthority(t, "Our Authority"), newAuthority(t, "Their Authority")
-	ca := access.Config{CAFile: file(t, "ca.pem", ours.pem)}
+	ours, theirs := throwaway.NewAuthority(t, "Our Authority"), throwaway.NewAuthority(t, "Their Authority")
+	ca := access.Config{CAFile: file(t, "ca.pem", ours.PEM)}
 	good, bad := ca, ca
-	good.CertFile, good.KeyFile = files(t, ours.issue(nil))
-	bad.CertFile, bad.KeyFile = files(t, theirs.issue(nil))
-	pool := x509.NewCertPool()
-	pool.AddCert(ours.cert)
+	good.CertFile, good.KeyFile = files(t, ours)
+	bad.CertFile, bad.KeyFile = files(t, theirs)
 	for name, c := range map[string]struct {
 		access access.Config
 		level  string
@@ -174,7 +109,7 @@ func TestClientCertificates(t *testing.T) {
 			t.Run(name+", "+tls.VersionName(version), func(t *testing.T) {
 				t.Parallel()
 				url := secured(t, &tls.Config{
-					Certificates: []tls.Certificate{ours.issue(nil)}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool, MinVersion: version, MaxVersion: version,
+					Certificates: []tls.Certificate{issued(ours)}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ours.Pool(), MinVersion: version, MaxVersion: version,
 				})
 				report := look(t, Config{LedgerURL: url, LedgerAccess: c.access})
 				require.Contains(t, of(report, GroupLedger), c.level)
@@ -188,25 +123,23 @@ func TestClientCertificates(t *testing.T) {
 // The client's own certificate is looked at before the server refuses it.
 func TestTheClientsOwnCertificate(t *testing.T) {
 	t.Parallel()
-	ours := newAuthority(t, "Our Authority")
+	ours := throwaway.NewAuthority(t, "Our Authority")
 	now := time.Now()
 	for name, c := range map[string]struct {
 		change func(*x509.Certificate)
 		level  Level
 		says   string
 	}{
-		"valid":         {nil, OK, "certificate of CN=participant.test, signed by CN=Our Authority"},
+		"valid":         {func(*x509.Certificate) {}, OK, "certificate of CN=participant.test, signed by CN=Our Authority"},
 		"expired":       {func(c *x509.Certificate) { c.NotBefore, c.NotAfter = now.Add(-99*time.Hour), now.Add(-73*time.Hour) }, Warning, "it expired 3 days ago"},
 		"soon expired":  {func(c *x509.Certificate) { c.NotAfter = now.Add(49 * time.Hour) }, Warning, "it expires in 2 days"},
 		"not valid yet": {func(c *x509.Certificate) { c.NotBefore = now.Add(48 * time.Hour) }, Warning, "it is not valid yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config := access.Config{CAFile: file(t, "ca.pem", ours.pem)}
-			config.CertFile, config.KeyFile = files(t, ours.issue(c.change))
-			pool := x509.NewCertPool()
-			pool.AddCert(ours.cert)
-			url := secured(t, &tls.Config{Certificates: []tls.Certificate{ours.issue(nil)}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool})
+			config := access.Config{CAFile: file(t, "ca.pem", ours.PEM)}
+			config.CertFile, config.KeyFile = files(t, ours, c.change)
+			url := secured(t, &tls.Config{Certificates: []tls.Certificate{issued(ours)}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ours.Pool()})
 			ledgerSide, scanSide, report := connecting(t, Config{LedgerURL: url, LedgerAccess: config})
 			require.Equal(t, string(c.level)+" ledger/certificate", ledgerSide[1])
 			require.Equal(t, string(c.level)+" scan/certificate", scanSide[1])
