@@ -91,6 +91,7 @@ type mutator struct {
 	schema  string // of the tables
 	tables  []string
 	columns map[string][]mutableColumn
+	turn    map[string]int // of a table's columns
 }
 
 type mutableColumn struct{ name, kind string }
@@ -99,7 +100,7 @@ func newMutator(t *testing.T, url, schema string, seed uint64) *mutator {
 	conn, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	m := &mutator{t: t, conn: conn, random: rand.New(rand.NewPCG(seed, 1)), schema: schema, columns: map[string][]mutableColumn{}}
+	m := &mutator{t: t, conn: conn, random: rand.New(rand.NewPCG(seed, 1)), schema: schema, columns: map[string][]mutableColumn{}, turn: map[string]int{}}
 	rows, err := conn.Query(t.Context(), `
 		SELECT c.relname, a.attname, y.typname FROM pg_class c
 		JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -168,7 +169,8 @@ func (m *mutator) mutate(table string) (mutation, bool) {
 	require.NoError(m.t, err)
 	made := mutation{relation: table, named: namesOf(table)}
 	where := fmt.Sprintf("%s.%s SET %%s WHERE tableoid = '%s'::regclass AND ctid = '%s'", m.schema, table, partition, place)
-	column := m.columns[table][m.random.IntN(len(m.columns[table]))]
+	column := m.columns[table][m.turn[table]%len(m.columns[table])]
+	m.turn[table]++
 	switch kind := m.random.IntN(10); {
 	case kind < 2:
 		made.what = "deleted " + text

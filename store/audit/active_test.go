@@ -91,35 +91,6 @@ func newActivity(t *testing.T, shape string) *activity {
 	return a
 }
 
-// What was active as of an offset is told right after the watermark has moved on, in both shapes.
-func TestCompareActive(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	for _, shape := range []string{sandbox.ACSDelta, sandbox.LedgerEffects} {
-		t.Run(shape, func(t *testing.T) {
-			t.Parallel()
-			a := newActivity(t, shape)
-			require.Empty(t, a.compareActive("SELECT 1"))
-			kinds := map[string]int{}
-			for i := range a.entries {
-				e := &a.entries[i]
-				switch {
-				case e.Active != nil:
-					kinds["active"]++
-				case e.Unassigned != nil, e.Assigned != nil:
-					kinds["incomplete"]++
-				default:
-					kinds["other"]++
-				}
-			}
-			require.Len(t, kinds, 3, kinds)
-			_, err := a.store.CompareActive(t.Context(), 1<<40, nil, nil)
-			require.ErrorContains(t, err, "the watermark is")
-			require.ErrorContains(t, a.store.ActiveAt(t.Context(), 1<<40, nil), "the watermark is")
-		})
-	}
-}
-
 // Whichever column of whichever row that the snapshot tells is altered: it is named.
 func TestCompareActiveNamesWhatIsAltered(t *testing.T) {
 	t.Parallel()

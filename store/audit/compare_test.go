@@ -3,7 +3,6 @@ package audit
 import (
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -93,96 +92,6 @@ var spoils = map[string]string{
 	"numeric": "coalesce(%s, 0) + 1", "uuid": "md5(coalesce(%s::text, ''))::uuid",
 	"timestamptz": "coalesce(%s, now()) + interval '1 microsecond'", "jsonb": "jsonb_build_array(%s)", "bytea": `coalesce(%s, '') || '\x00'`,
 	"_text": "coalesce(%s, '{}') || '{another}'::text[]",
-}
-
-// Whichever column of whichever row is altered: exactly that is named.
-func TestCompareNamesWhatIsAltered(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	brief.Long(t, "alters columns and rows one after the other, and compares each time")
-	c := newCompared(t)
-	random := rand.New(rand.NewPCG(1, 2))
-	require.Empty(t, c.spoilt("SELECT 1"))
-	columns, relations := 0, map[string]bool{}
-	for _, row := range c.Rows(`SELECT relname, attname, typname, NOT a.attnotnull FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid JOIN pg_type t ON t.oid = atttypid
-		WHERE relnamespace = 'indexer'::regnamespace AND relname = ANY ($1) AND attnum > 0 AND NOT attisdropped ORDER BY 1, attnum`, storetest.FactTables) {
-		field := strings.Fields(row)
-		relation, column, nullable := field[0], field[1], field[3] == "true"
-		if slices.Contains(factKey(relation), column) {
-			continue
-		}
-		columns++
-		relations[relation] = true
-		spoil := func(value, where string) {
-			t.Helper()
-			places := c.Rows(fmt.Sprintf("SELECT tableoid::regclass::text, ctid::text FROM indexer.%s WHERE %s ORDER BY 1, 2", relation, where))
-			if len(places) == 0 {
-				return
-			}
-			table, place, _ := strings.Cut(places[random.IntN(len(places))], " ")
-			list := c.spoilt(fmt.Sprintf("UPDATE %s SET %s = %s WHERE ctid = '%s'", table, column, value, place))
-			require.Len(t, list, 1, "%s.%s: %s", relation, column, list)
-			require.Equal(t, Altered, list[0].Kind)
-			require.Equal(t, relation, list[0].Relation)
-			require.Equal(t, column, list[0].Column)
-			require.NotEqual(t, list[0].Wanted, list[0].Stored)
-			require.Positive(t, list[0].Offset)
-			key := ""
-			for _, name := range factKey(relation) {
-				key += fmt.Sprintf(", CASE WHEN %[1]s IS NOT NULL THEN '%[1]s ' || %[1]s END", name)
-			}
-			require.Equal(t, fmt.Sprintf("ledger_offset %d%s", list[0].Offset, strings.TrimSuffix(", "+list[0].Row, ", ")),
-				c.Row(fmt.Sprintf("SELECT concat_ws(', '%s) FROM %s WHERE ctid = '%s'", key, table, place)))
-		}
-		spoil(fmt.Sprintf(spoils[field[2]], column), "true")
-		if nullable {
-			spoil("NULL", column+" IS NOT NULL")
-		}
-	}
-	require.Greater(t, columns, 75)
-	require.Len(t, relations, len(storetest.FactTables))
-}
-
-// A row that is gone, one too many, and one that is another's now: exactly that row is named.
-func TestCompareNamesMissingAndExtraRows(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	brief.Long(t, "alters columns and rows one after the other, and compares each time")
-	c := newCompared(t)
-	free := c.page.To - 3
-	for _, relation := range storetest.FactTables {
-		t.Run(relation, func(t *testing.T) {
-			table := "indexer." + relation
-			one := fmt.Sprintf("tableoid::bigint * 1000000 + (ctid::text::point)[0] * 1000 + (ctid::text::point)[1] = (SELECT max(tableoid::bigint * 1000000 + (ctid::text::point)[0] * 1000 + (ctid::text::point)[1]) FROM %s)", table)
-			require.Equal(t, []string{"missing " + relation}, kinds(c.spoilt("DELETE FROM "+table+" WHERE "+one)))
-			require.Empty(t, c.spoilt("SELECT 1"))
-
-			moved := fmt.Sprintf("UPDATE %s SET ledger_offset = %d WHERE %s", table, free, one)
-			list := c.spoilt(moved)
-			require.Equal(t, []string{"extra " + relation, "missing " + relation}, kinds(list))
-			at := slices.IndexFunc(list, func(d Difference) bool { return d.Kind == Extra })
-			require.Equal(t, free, list[at].Offset)
-
-			added := []string{
-				fmt.Sprintf("CREATE TEMP TABLE more ON COMMIT DROP AS SELECT * FROM %s WHERE %s", table, one),
-				fmt.Sprintf("UPDATE more SET ledger_offset = %d", free), "INSERT INTO " + table + " SELECT * FROM more",
-			}
-			require.Equal(t, []string{"extra " + relation}, kinds(c.spoilt(added...)))
-			for _, column := range factKey(relation)[1:] {
-				value := column + " + 100000"
-				if column == "interface_id" || column == "field" {
-					value = column + " || '?'"
-				}
-				list := c.spoilt(fmt.Sprintf("UPDATE %s SET %s = %s WHERE %s AND %[2]s IS NOT NULL", table, column, value, one))
-				want := []string{"extra " + relation, "missing " + relation}
-				if relation == "interface_views" && column == "ordinal" {
-					want = []string{"altered " + relation} // its interface says which view it is
-				}
-				require.Equal(t, want, kinds(list), column)
-			}
-		})
-	}
-	// What belongs to a checkpoint or a snapshot is not compared, although it may stand at an update's offset.
 }
 
 func kinds(list []Difference) []string {

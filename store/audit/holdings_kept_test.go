@@ -44,27 +44,3 @@ func TestHoldingsAreThoseOfTheDefinition(t *testing.T) {
 		})
 	}
 }
-
-// A position that is damaged is found, and one that no contract has any more is none.
-func TestPositionsVerifyThemselves(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	brief.Long(t, "compares and repairs again and again")
-	i := newItself(t, 72, fromGenesis, ledger.ShapeACSDelta, 1000)
-	i.Exec("INSERT INTO indexer.positions SELECT indexer.position_of('nobody', NULL, NULL, false), 'nobody', NULL, NULL, false")
-	require.Empty(t, i.differences(nil))
-	repairer := i.repairer()
-	before := i.Dump("positions")
-	for _, damage := range []string{
-		"UPDATE indexer.positions SET owner = owner || 'x' WHERE owner = (SELECT owner FROM ledger.holdings LIMIT 1)",
-		"DELETE FROM indexer.positions p WHERE EXISTS (SELECT FROM indexer.active_contracts a WHERE a.position_id = p.position_id)",
-		"INSERT INTO indexer.positions SELECT md5('x')::uuid, owner, instrument, instrument_admin, admin_signed FROM indexer.positions LIMIT 1",
-	} {
-		i.Exec(damage)
-		list := i.differences(nil)
-		require.NotEmpty(t, list, damage)
-		require.Equal(t, "positions", list[0].Relation)
-		require.Empty(t, i.repaired(repairer, nil), damage)
-		require.Equal(t, before, i.Dump("positions"), damage)
-	}
-}

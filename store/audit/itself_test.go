@@ -125,13 +125,11 @@ func TestADatabaseAgreesWithItself(t *testing.T) {
 		shape ledger.Shape
 		batch int
 	}{
-		{fromGenesis, ledger.ShapeLedgerEffects, 1}, {fromGenesis, ledger.ShapeACSDelta, 7}, {fromGenesis, ledger.ShapeLedgerEffects, 1000},
-		{fromSnapshot, ledger.ShapeLedgerEffects, 3}, {fromSnapshot, ledger.ShapeACSDelta, 1000},
-		{fromMiddle, ledger.ShapeLedgerEffects, 1000}, {fromMiddle, ledger.ShapeACSDelta, 1}, {fromMiddle, ledger.ShapeLedgerEffects, 5},
+		{fromGenesis, ledger.ShapeLedgerEffects, 1000}, {fromSnapshot, ledger.ShapeLedgerEffects, 3}, {fromMiddle, ledger.ShapeACSDelta, 1},
 	} {
 		t.Run(fmt.Sprint(c.start, " ", c.shape, " ", c.batch), func(t *testing.T) {
 			t.Parallel()
-			if n != 3 {
+			if n != 1 {
 				brief.Long(t, "compares another ledger with itself")
 			}
 			brief.Sample(t)

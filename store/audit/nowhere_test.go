@@ -52,27 +52,24 @@ func smallGround(t *testing.T, snapshot bool) *itself {
 	return i
 }
 
-// A watermark beyond the ledger's end is lowered to it where no update is stored beyond.
-func TestAWatermarkBeyondTheLedger(t *testing.T) {
+// What is claimed is compared with the rows, and with where the ledger ends.
+func TestCoverageIsComparedAndRepaired(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	i := smallGround(t, false)
-	l := i.leadUpdates(i.store)
-	require.NoError(t, l.Append(t.Context(), i.scope, []ledger.Page{{From: 8, To: 20}}))
-	end := ledger.Offset(8)
-	require.Equal(t, []string{`checkpoints, stream updates: ledger_offset is "20", and should be "8"`}, texts(i.differences(&end)))
-	require.Empty(t, i.repaired(i.repairer(), &end))
-	require.Equal(t, []string{"0 8"}, i.Coverage())
-	require.Equal(t, "8", i.Watermark())
-	require.ErrorIs(t, l.Append(t.Context(), i.scope, []ledger.Page{{From: 20, To: 21}}), store.ErrNotLeader)
-}
+	before := i.Dump(everyTable...)
+	r := i.repairer()
 
-// The parts that no coverage row claims are told, so that they are read.
-func TestHoles(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	i := smallGround(t, false)
-	i.Exec("DELETE FROM indexer.coverage")
+	// A ledger that ends before what is stored is another one, or one that lags behind: nothing is removed for its sake.
+	for _, statement := range []string{"SELECT 1", "DELETE FROM indexer.coverage"} {
+		i.Exec(statement)
+		damaged := i.Dump(everyTable...)
+		storetest.RequireProblem(t, r.RepairCoverage(t.Context(), storetest.Ptr(ledger.Offset(6))), "ends at offset 6", "updates up to offset 8",
+			"`indexer reanchor`")
+		require.Equal(t, damaged, i.Dump(everyTable...))
+	}
+
+	// The parts that no coverage row claims are told, so that they are read.
 	i.Exec("INSERT INTO indexer.coverage SELECT 'updates', scope, n, n + 2 FROM indexer.scopes, unnest('{1,4}'::int[]) n")
 	var list []Difference
 	holes, err := i.store.CompareCoverage(t.Context(), nil, storetest.Collect(&list))
@@ -82,19 +79,30 @@ func TestHoles(t *testing.T) {
 		"coverage, from_exclusive 0, to_inclusive 1: the row is not stored", "coverage, from_exclusive 3, to_inclusive 4: the row is not stored",
 		"coverage, from_exclusive 6, to_inclusive 8: the row is not stored",
 	}, texts(list))
-	require.NoError(t, i.repairer().RepairCoverage(t.Context(), nil))
+
+	// A hole is closed by reading what belongs there: nothing is written, and nobody's term ends, for it alone.
+	state := func() []string {
+		return append(i.Rows("SELECT lease, epoch, holder FROM indexer.leadership WHERE lease <> 'repair' ORDER BY 1"),
+			i.Rows("SELECT xmin::text, from_exclusive, to_inclusive FROM indexer.coverage ORDER BY 2")...)
+	}
+	was := state()
+	require.NoError(t, r.RepairCoverage(t.Context(), nil))
+	require.Equal(t, was, state())
 	require.Equal(t, []string{"1 3", "4 6"}, i.Coverage())
 	require.Equal(t, "8", i.Watermark())
-}
+	i.Exec("DELETE FROM indexer.coverage WHERE from_exclusive = 4")
+	i.Exec("UPDATE indexer.coverage SET from_exclusive = 0, to_inclusive = 8")
+	require.Equal(t, before, i.Dump(everyTable...))
 
-func TestRepairCoverageRefusals(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	i := smallGround(t, true)
-	end := ledger.Offset(99)
-	_, err := i.store.CompareCoverage(t.Context(), &end, func(Difference) {})
-	storetest.RequireProblem(t, err, "ends at offset 99, before offset 100")
-	storetest.RequireProblem(t, i.repairer().RepairCoverage(t.Context(), &end), "ends at offset 99")
+	// A watermark beyond the ledger's end is lowered to it where no update is stored beyond.
+	l := i.leadUpdates(i.store)
+	require.NoError(t, l.Append(t.Context(), i.scope, []ledger.Page{{From: 8, To: 20}}))
+	end := ledger.Offset(8)
+	require.Equal(t, []string{`checkpoints, stream updates: ledger_offset is "20", and should be "8"`}, texts(i.differences(&end)))
+	require.Empty(t, i.repaired(r, &end))
+	require.Equal(t, []string{"0 8"}, i.Coverage())
+	require.Equal(t, "8", i.Watermark())
+	require.ErrorIs(t, l.Append(t.Context(), i.scope, []ledger.Page{{From: 20, To: 21}}), store.ErrNotLeader)
 }
 
 // Rows that belong nowhere are found, and go. Up to the floor an entry of the snapshot may say so, which is not read here.
@@ -104,6 +112,16 @@ func TestRowsThatBelongNowhere(t *testing.T) {
 	brief.Long(t, "alters columns and rows one after the other, and compares each time")
 	i := smallGround(t, true)
 	r := i.repairer()
+	end := ledger.Offset(99)
+	_, err := i.store.CompareCoverage(t.Context(), &end, func(Difference) {})
+	storetest.RequireProblem(t, err, "ends at offset 99, before offset 100")
+	storetest.RequireProblem(t, r.RepairCoverage(t.Context(), &end), "ends at offset 99")
+	// What was active before indexing began is not known, nor what will be.
+	for at, says := range map[ledger.Offset]string{99: "it is known from offset 100 on", 1 << 40: "the watermark is"} {
+		_, err := i.store.CompareActive(t.Context(), at, nil, nil)
+		require.ErrorContains(t, err, says)
+		require.ErrorContains(t, i.store.ActiveAt(t.Context(), at, nil), says)
+	}
 	before := i.Dump(everyTable...)
 	for _, table := range storetest.FactTables {
 		for _, offset := range []int{3, 109} {
@@ -143,6 +161,33 @@ func TestRowsThatBelongNowhere(t *testing.T) {
 	}
 	for table, rows := range i.Dump(everyTable...) {
 		require.Equal(t, before[table], rows, table)
+	}
+}
+
+// One stray row that seems to come from a snapshot makes no snapshot, and no known active set, where indexing began
+// without.
+func TestAStrayRowIsNoSnapshot(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	brief.Long(t, "compares and repairs again and again")
+	for name, start := range map[string]ledger.Offset{"from the middle": 100, "from the beginning": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := &itself{testDB: newDatabase(t), scope: storetest.Scope, from: start}
+			i.store = i.testDB.store()
+			l := i.leadUpdates(i.store)
+			require.NoError(t, l.Start(t.Context(), "", storetest.Scope, start, start == 0))
+			require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(start)))
+			l.Close()
+			before := i.Dump(everyTable...)
+			i.Exec("INSERT INTO indexer.unknown_elements (ledger_offset, ordinal, kind, raw) VALUES ($1, 0, 'New', '{}')", start)
+			list := i.differences(nil)
+			require.Len(t, list, 1)
+			require.Equal(t, "unknown_elements", list[0].Relation)
+			require.Equal(t, Extra, list[0].Kind)
+			require.Empty(t, i.repaired(i.repairer(), nil))
+			require.Equal(t, before, i.Dump(everyTable...))
+		})
 	}
 }
 
