@@ -20,7 +20,7 @@ PYICEBERG_VERSION := 0.12.0
 OLD_PYICEBERG_VERSION := 0.10.0
 DUCKDB_VERSION := 1.5.5
 READERS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ledgerindexer/readers-$(PYICEBERG_VERSION)-$(OLD_PYICEBERG_VERSION)-$(DUCKDB_VERSION)
-export TEST_ICEBERG_READERS ?= $(READERS)
+export TEST_READERS ?= $(READERS)
 
 COMMANDS := indexer backfill sandbox
 IMAGE := ledgerindexer
@@ -171,7 +171,7 @@ release: $(SBOM) ## build the archives of a release into release/, twice, and co
 
 tools: $(SQLC) $(LINT) $(VULN) ## build the tools, which takes a minute each the first time
 
-readers: $(READERS) ## install other programs' readers of exported tables, for a test (400 MB, in the user's cache)
+readers: $(READERS) ## install other programs' readers of exported tables, for tests (400 MB, in the user's cache)
 
 # It gets its name when it is complete, so that a run that ended early, or one beside it, does no harm.
 $(READERS):

@@ -1,20 +1,16 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,56 +18,9 @@ import (
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/features/export"
 	"ledgerindexer/internal/tools/brief"
-	"ledgerindexer/internal/tools/hermetic"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
-
-// theIceberg is built once. Its module lies apart.
-var theIceberg = sync.OnceValues(func() (program string, err error) {
-	program = filepath.Join(thePrograms.folder, "iceberg")
-	cmd := exec.Command("go", "build", "-o", program, ".")
-	cmd.Dir = "../features/export/iceberg"
-	cmd.Env = append(hermetic.Given(), "GOFLAGS=")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return program, nil
-})
-
-// icebergTables reads tables of an export with the code of Iceberg: of each the rows, and how many files they are in.
-func icebergTables(t *testing.T, flags []string, folder string, names ...string) (rows map[string][]map[string]any, files map[string]int) {
-	t.Helper()
-	program, err := theIceberg()
-	require.NoError(t, err)
-	for _, name := range names {
-		flags = append(flags, filepath.Join(folder, name))
-	}
-	return tablesReadBy(t, exec.CommandContext(t.Context(), program, flags...))
-}
-
-// tablesReadBy runs a program that prints rows, each as JSON with the name of its table in front, and numbers of files.
-func tablesReadBy(t *testing.T, cmd *exec.Cmd) (rows map[string][]map[string]any, files map[string]int) {
-	t.Helper()
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	require.NoError(t, err, stderr.String())
-	rows, files = map[string][]map[string]any{}, map[string]int{}
-	for line := range bytes.Lines(out) {
-		name, text, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), "\t")
-		if n, err := strconv.Atoi(text); err == nil {
-			files[name] = n
-			continue
-		}
-		row := map[string]any{}
-		decoder := json.NewDecoder(strings.NewReader(text))
-		decoder.UseNumber()
-		require.NoError(t, decoder.Decode(&row), text)
-		rows[name] = append(rows[name], row)
-	}
-	return rows, files
-}
 
 // inIceberg makes the text of a value of what a type is read as.
 var inIceberg = map[store.ExportType]string{
@@ -85,8 +34,7 @@ var inIceberg = map[store.ExportType]string{
 func requireTables(t *testing.T, cfg Export, schema string, only ...string) {
 	t.Helper()
 	requireTablesBy(t, cfg, schema, func(names []string) map[string][]map[string]any {
-		rows, _ := icebergTables(t, nil, cfg.To, names...)
-		return rows
+		return tablesRead(t, "", "duckdb", cfg.To, names...)
 	}, only...)
 }
 
@@ -163,30 +111,20 @@ func icebergText(t *testing.T, c store.ExportColumn, value any) string {
 func TestTablesAreReadByOtherPrograms(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	readers := os.Getenv("TEST_ICEBERG_READERS")
-	python := filepath.Join(readers, "venv", "bin", "python")
-	if _, err := os.Stat(python); err != nil {
-		t.Skip("the readers are not installed: `make readers` does it, and TEST_ICEBERG_READERS names their folder")
-	}
 	database, _, _ := typedWorld.indexed(t)
 	_, err := CreateViews(t.Context(), viewsOf(database, "bank:Bank.Account:Account", "splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"), testLogger(t))
 	require.NoError(t, err)
 	cfg := Export{Database: config.Database{DatabaseURL: database}, To: t.TempDir(), Options: export.Options{Updates: 120}}
 	_, err = exported(t, cfg)
 	require.NoError(t, err)
+	old := filepath.Join(os.Getenv("TEST_READERS"), "old")
 	for name, reader := range map[string]struct{ engine, packages string }{
-		"pyiceberg": {"pyiceberg", ""}, "an old pyiceberg": {"pyiceberg", filepath.Join(readers, "old")}, "duckdb": {"duckdb", ""},
+		"pyiceberg": {"pyiceberg", ""}, "an old pyiceberg": {"pyiceberg", old}, "duckdb": {"duckdb", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			requireTablesBy(t, cfg, "ledger", func(names []string) map[string][]map[string]any {
-				args := []string{"../features/export/iceberg/read.py", reader.engine}
-				for _, name := range names {
-					args = append(args, filepath.Join(cfg.To, name))
-				}
-				cmd := exec.CommandContext(t.Context(), python, args...)
-				cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "PYTHONPATH=" + reader.packages, "PYTHONDONTWRITEBYTECODE=1"}
-				rows, _ := tablesReadBy(t, cmd)
+				rows := tablesRead(t, reader.packages, reader.engine, cfg.To, names...)
 				for _, some := range []string{"created_events", "exercised_events", "typed_bank_account", "typed_splice_api_token_holding_v1_holding"} {
 					require.NotEmpty(t, rows[some], some)
 				}
@@ -208,9 +146,7 @@ func TestAnExportIsTables(t *testing.T) {
 	require.Greater(t, len(wrote), 3)
 	requireTables(t, cfg, "ledger")
 	last := wrote[len(wrote)-1]
-	rows, files := icebergTables(t, []string{"-column=ledger_offset", fmt.Sprint("-after=", last.From)}, folder, "updates")
-	require.Equal(t, map[string]int{"updates": 1}, files)
-	require.Len(t, rows["updates"], int(fileOf(t, last, "updates").Rows))
+	require.Equal(t, []string{"1"}, readBy(t, "", "", "files", "ledger_offset", fmt.Sprint(last.From), filepath.Join(folder, "updates")))
 
 	version := func() string { return readText(t, folder, "updates/metadata/version-hint.text") }
 	before := version()

@@ -4,17 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,48 +19,12 @@ import (
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/features/export"
 	"ledgerindexer/internal/tools/brief"
-	"ledgerindexer/internal/tools/hermetic"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
 )
-
-// theDuckDB is built once. Its module lies apart, and takes a C++ library.
-var theDuckDB = sync.OnceValues(func() (program string, err error) {
-	for _, compiler := range []string{"cc", "c++"} {
-		if _, err := exec.LookPath(compiler); err != nil {
-			return "", err
-		}
-	}
-	program = filepath.Join(thePrograms.folder, "duckdb")
-	cmd := exec.Command("go", "build", "-o", program, ".")
-	cmd.Dir = "../features/export/duckdb"
-	cmd.Env = append(hermetic.Given(), "CGO_ENABLED=1", "GOFLAGS=")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return program, nil
-})
-
-// duck runs a query in DuckDB: rows with tabs between the values.
-func duck(t *testing.T, query string) []string {
-	t.Helper()
-	program, err := theDuckDB()
-	if errors.Is(err, exec.ErrNotFound) {
-		t.Skipf("DuckDB can't be built here: %v", err)
-	}
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), program)
-	cmd.Stdin = strings.NewReader(query)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	require.NoError(t, err, "%s\n%s", query, stderr.String())
-	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
-	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
-}
 
 // exported exports a database into a folder, and returns the ranges that were written.
 func exported(t *testing.T, cfg Export) (wrote []export.Manifest, err error) {

@@ -20,13 +20,11 @@ var kept = regexp.MustCompile(`^(PATH|HOME|USER|LOGNAME|SHELL|TMPDIR|LD_LIBRARY_
 // chosen marks an environment that a test has chosen, for test programs that a test starts: it stays whole.
 const chosen = "TEST_ENVIRONMENT_CHOSEN"
 
-var given = os.Environ()
-
 func init() {
 	if os.Getenv(chosen) != "" {
 		return
 	}
-	for _, variable := range given {
+	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); !kept.MatchString(name) {
 			if err := os.Unsetenv(name); err != nil && name != "" {
 				panic("remove the variable " + name + " from the tests' environment: " + err.Error())
@@ -37,7 +35,3 @@ func init() {
 		panic("mark the tests' environment: " + err.Error())
 	}
 }
-
-// Given returns the environment with which the tests were started. It is for builds that may have to fetch modules,
-// which can take a proxy or certificates of the machine.
-func Given() []string { return append([]string(nil), given...) }
