@@ -253,8 +253,8 @@ func namesOf(table string) []string { return append([]string{table}, alsoNamed[t
 func TestVerifyFindsNamesAndRepairsEveryMutation(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	brief.Long(t, "damages, verifies and repairs eight databases")
-	seed, count := uint64(numberFrom(t, "MUTATIONS_SEED", 1)), 1000 // mutations, over all databases
+	brief.Long(t, "damages, verifies and repairs six databases")
+	seed, count := uint64(numberFrom(t, "MUTATIONS_SEED", 1)), 960 // mutations, over all databases
 	worlds := mutationWorlds()
 	for i, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {
@@ -320,7 +320,7 @@ func (w *mutationWorld) run(t *testing.T, seed uint64, count, atOnce int) {
 			t.Fatalf("after %d mutations:\n%v\nfound:\n%v", done, made, found[:min(len(found), 20)])
 		}
 	}
-	m.alterHeld(cfg, max(count/160, 1))
+	m.alterHeld(cfg, seed, max(count/160, 1))
 	m.alterNames(cfg)
 }
 
@@ -351,10 +351,13 @@ func (m mutation) passes() bool {
 }
 
 // alterHeld damages what is held, one row at a time, and puts it back: it is found, by what it says together with
-// others, or by what it is compared with.
-func (m *mutator) alterHeld(cfg VerifyConfig, times int) {
+// others, or by what it is compared with. Each world takes half of the tables, the one after it the others.
+func (m *mutator) alterHeld(cfg VerifyConfig, seed uint64, times int) {
 	cfg.Repair = false
-	for _, table := range once {
+	for i, table := range once {
+		if (uint64(i)+seed)%2 != 0 {
+			continue
+		}
 		for range times {
 			before := m.rows(table)
 			m.exec("CREATE TEMPORARY TABLE before AS TABLE " + m.schema + "." + table)
