@@ -13,6 +13,8 @@ import json
 import os
 import sys
 
+decimal.getcontext().prec = 38  # that of the largest column; with fewer digits normalize would round
+
 
 def table(folder):
     """The table in a folder, in the version that is in force."""
