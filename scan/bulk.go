@@ -211,8 +211,7 @@ func (u *Updates) checkQuiet(ctx context.Context, f *Files, g fileGap) error {
 	return &ledger.Problem{
 		What: fmt.Sprintf("the Scan service lists no bulk file of %s, and the update after those before it is at %s", g,
 			placeOf(next)),
-		Do: "read the files of another service (--scan-url); or leave --files out, and read the updates with `indexer run " +
-			"--scan-history=updates`",
+		Do: "read the files of another service (--scan-url); or leave --files out, and read the updates with `indexer run`",
 	}
 }
 
@@ -236,8 +235,7 @@ func (u *Updates) listFiles(ctx context.Context) (refs []bulkRef, err error) {
 		if errors.Is(err, ledger.ErrNotOffered) {
 			return nil, &ledger.Problem{
 				What: "the Scan service offers no bulk files (POST " + pathBulkUpdates + ")", Err: err,
-				Do: "leave --files out, and read the updates with `indexer run --scan-history=updates`; or give another service " +
-					"of the network",
+				Do: "leave --files out, and read the updates with `indexer run`; or give another service of the network",
 			}
 		}
 		if err != nil {

@@ -210,7 +210,7 @@ func (s *creationSearch) find(ctx context.Context, migrationID int64,
 		What: fmt.Sprintf("the snapshot has contract %s, which was created at %s in an earlier migration, and no update "+
 			"around that time creates it",
 			c.ContractID, c.CreatedAt.Time.Format(time.RFC3339Nano)),
-		Do: "read the updates from their beginning instead: `indexer run --scan-history=updates` with a new database",
+		Do: "read the updates from their beginning instead: `indexer run` with a new database",
 	}
 }
 

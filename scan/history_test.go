@@ -188,7 +188,6 @@ func TestWhatIsNoJSONMayPass(t *testing.T) {
 			c := client(t, Config{URL: s.URL, NotJSON: func(operation string) { counted[operation]++ }})
 			all := func() map[string]error {
 				asked, u := each(t, c), NewUpdates(c)
-				asked["updates-probe"] = c.hasUpdates(t.Context())
 				_, asked["bulk-updates"] = u.listFiles(t.Context())
 				_, _, asked["snapshot"] = u.askSnapshot(t.Context(), snapshotRequest{})
 				return asked

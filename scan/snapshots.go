@@ -60,7 +60,7 @@ func (u *Updates) SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledge
 	}
 	return 0, &ledger.Problem{
 		What: fmt.Sprintf("the Scan service has no snapshot up to offset %d", upTo),
-		Do:   "read the updates from their beginning: `indexer run --scan-history=updates` with a new database",
+		Do:   "read the updates from their beginning: `indexer run` with a new database",
 		Err:  none,
 	}
 }

@@ -112,7 +112,8 @@ func (u *Updates) Party(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("ask for the network's party, which the service returned before: %w", unanswered)
 	case errors.Is(err, ledger.ErrNotOffered):
 		return "", &ledger.Problem{What: "the Scan service does not say of which network it is (GET " + pathNetwork + ")",
-			Do: "check --scan-url, mostly https://HOST/api/scan", Err: err}
+			Do: "check --scan-url, mostly https://HOST/api/scan; of a Scan before Splice 0.4.2 `indexer run " +
+				"--scan-history=transactions` reads the transaction history", Err: err}
 	case err != nil:
 		return "", fmt.Errorf("ask for the network's party: %w", err)
 	case party != "" && now != party:

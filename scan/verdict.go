@@ -18,7 +18,6 @@ type purpose struct {
 	method, path string
 	cursor       string // the event id after which the page begins; empty: none was sent
 	record       string // names the first requested record or update in errors; empty: the request was not for the history
-	probe        bool   // the request asks whether the operation is there, whatever else of the service was
 	id           string // of the update that is looked up; empty: none is
 }
 
@@ -81,7 +80,7 @@ func (c *Client) explainMissing(e *Error, err error, q purpose) error {
 	switch {
 	case e.Message != "":
 		return fmt.Errorf("%w: %s: %w", ledger.ErrNotOffered, at, err)
-	case q.record != "" && !q.probe && c.served.Load():
+	case q.record != "" && c.served.Load():
 		return fmt.Errorf("%s was there before, and what answers now is not a Scan service: %w", at, err)
 	}
 	return fmt.Errorf("%w: %s, and what answers does not speak as a Scan service; is --scan-url the base of one, such as "+

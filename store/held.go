@@ -20,22 +20,22 @@ func (s *Store) Held(ctx context.Context) (updates, history bool, err error) {
 	return held.Updates, held.History, err
 }
 
-// Begun reports whether updates, a snapshot of them included that is not finished, and a transaction history have begun
-// to be stored. A database without the schemas holds neither.
-func (s *Store) Begun(ctx context.Context) (updates, history bool, err error) {
+// Begun reports whether updates, a snapshot of them included that is not finished, have begun to be stored. A database
+// without the schemas holds none.
+func (s *Store) Begun(ctx context.Context) (begun bool, err error) {
 	var exists bool
 	err = s.db.Pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.db.Config.Schemas.VersionTable()).Scan(&exists)
 	if err != nil {
-		return false, false, s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
+		return false, s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
 	}
 	if !exists {
-		return false, false, nil
+		return false, nil
 	}
-	if updates, history, err = s.Held(ctx); err != nil || updates {
-		return updates, history, err
+	if begun, _, err = s.Held(ctx); err != nil || begun {
+		return begun, err
 	}
 	unfinished, err := s.UnfinishedSnapshot(ctx)
-	return unfinished != nil, history, err
+	return unfinished != nil, err
 }
 
 // Bounds returns what the database claims to hold of the updates; started is false where nothing was indexed.

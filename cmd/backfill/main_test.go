@@ -269,7 +269,7 @@ func TestANetwork(t *testing.T) {
 	}
 	code, stdout, stderr := command(t, t.Context(), environ, "network")
 	require.Equal(t, config.ExitDone, code, stderr)
-	require.Regexp(t, "^stored [1-9][0-9]* entries of the snapshot at offset [0-9]+; `indexer run --scan-history=updates` continues from there\n$", stdout)
+	require.Regexp(t, "^stored [1-9][0-9]* entries of the snapshot at offset [0-9]+; `indexer run` continues from there\n$", stdout)
 	code, stdout, stderr = command(t, t.Context(), environ, "network")
 	require.Equal(t, config.ExitDone, code, stderr)
 	require.Contains(t, stdout, "was stored before")

@@ -18,7 +18,7 @@ func (*networkSnapshotCommand) Logged() {}
 
 func (*networkSnapshotCommand) Help() string {
 	return "Seeds the schemas of a network from a snapshot that the Scan service took, the newest one up to " +
-		"--at-offset. Reading it takes about a request for each contract. `indexer run --scan-history=updates` continues " +
+		"--at-offset. Reading it takes about a request for each contract. `indexer run` continues " +
 		"from there. With --files it reads all updates from the service's bulk files instead, from the beginning of the " +
 		"history on, which takes no request for any of them; with --active-only it seeds from a snapshot in these files, " +
 		"and reads the updates in them only to find the creations."
@@ -40,10 +40,10 @@ func (c *networkSnapshotCommand) Run(ctx context.Context, logger *slog.Logger, o
 			return err
 		}
 		fmt.Fprintf(out, "stored %d updates from the bulk files, which end at offset %d; events are complete up to offset "+
-			"%d, where `indexer run --scan-history=updates` continues\n",
+			"%d, where `indexer run` continues\n",
 			loaded.Updates, loaded.End, loaded.Watermark)
 		return nil
 	}
 	stored, err := app.RunNetworkBackfill(ctx, c.NetworkBackfill, logger, nil)
-	return printSeeded(out, stored, err, "indexer run --scan-history=updates")
+	return printSeeded(out, stored, err, "indexer run")
 }

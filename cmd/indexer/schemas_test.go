@@ -55,7 +55,7 @@ func TestASecondLedgerInTheDatabase(t *testing.T) {
 		code, _, stderr := command(t, environ, append([]string{"migrate"}, c.flags...)...)
 		require.Zero(t, code, stderr)
 		_, _, stderr = command(t, environ, append([]string{"reset", "--to-offset=5"}, c.flags...)...)
-		require.Equal(t, name == "network", strings.Contains(stderr, "`indexer run --scan-history=updates` or `backfill network`"), stderr)
+		require.Equal(t, name == "network", strings.Contains(stderr, "`indexer run` or `backfill network`"), stderr)
 		for _, args := range [][]string{
 			append(run, "--migrate=check"), {"verify", "--all", url}, {"check", url}, {"reset", "--to-offset=5"},
 		} {

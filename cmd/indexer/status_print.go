@@ -94,7 +94,7 @@ func printHistory(line sayLine, r *status.Report) {
 	if h.Leader != "" {
 		line("", "leader: %s", leaderText(h.Leader, h.LeaderSince, h.Leads))
 	}
-	printFailure(line, r.Task(store.StreamTransactions)) // nobody may have tried since: --scan-history=none does without
+	printFailure(line, r.Task(store.StreamTransactions)) // nobody may have tried since: a daemon reads it with --scan-history=transactions only
 }
 
 func printFailure(line sayLine, t *status.Task) {

@@ -168,7 +168,7 @@ func TestVerifyPointsToTheNetwork(t *testing.T) {
 	scan := httptest.NewServer(sandbox.NewScan(l, sandbox.ScanOptions{}))
 	t.Cleanup(scan.Close)
 	environ := map[string]string{
-		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_SCAN_URL": scan.URL, "INDEXER_SCAN_HISTORY": "updates", "INDEXER_LISTEN": "",
+		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_SCAN_URL": scan.URL, "INDEXER_LISTEN": "",
 	}
 	code, _, stderr := command(t, environ, "run", "--until-current")
 	require.Equal(t, config.ExitDone, code, stderr)
@@ -176,7 +176,7 @@ func TestVerifyPointsToTheNetwork(t *testing.T) {
 	require.Contains(t, stderr, "What to do: to use the ledger in schema network give --network; to index another")
 	require.Equal(t, "equal", at(t, jsonOf(t, config.ExitDone, environ, "verify", "--network"), "result"))
 
-	environ["INDEXER_LEDGER_URL"], environ["INDEXER_SCAN_HISTORY"] = participantOf(t, l, sandbox.ServerOptions{}), "none"
+	environ["INDEXER_LEDGER_URL"] = participantOf(t, l, sandbox.ServerOptions{})
 	code, _, stderr = command(t, environ, "run", "--until-current")
 	require.Equal(t, config.ExitDone, code, stderr)
 	require.Equal(t, []any{"the updates of the network: `indexer verify --network` compares them with those of the Scan service"},

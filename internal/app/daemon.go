@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -52,7 +51,7 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 		return err
 	}
 	defer func() { waitOrAbandon(x.store.Close) }()
-	checks, choice, closeSources, err := x.addStreams()
+	checks, closeSources, err := x.addStreams()
 	defer closeSources()
 	if err != nil {
 		return err
@@ -73,21 +72,20 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 			return nil
 		})
 	}
-	if err := x.serve(ctx, group, x.newPage(build, journal, choice)); err != nil {
+	if err := x.serve(ctx, group, x.newPage(build, journal)); err != nil {
 		stop()
 		_ = group.Wait() // what listens already ends
 		return err
 	}
 	group.Go(func() error {
 		defer stop() // ends the listener
-		return x.run(ctx, choice)
+		return x.run(ctx)
 	})
 	return group.Wait()
 }
 
-// addStreams adds the streams that are to be read, and returns what health is to check, who finds out what is read of
-// the Scan service (nil: the flags say it), and what closes their sources.
-func (x *indexer) addStreams() (checks []admin.Check, c *choice, closeAll func(), err error) {
+// addStreams adds the streams that are to be read, and returns what health is to check, and what closes their sources.
+func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error) {
 	var closes []func()
 	closeAll = func() {
 		for _, closeOne := range closes {
@@ -95,82 +93,58 @@ func (x *indexer) addStreams() (checks []admin.Check, c *choice, closeAll func()
 		}
 	}
 	checks = []admin.Check{{Name: "database", Try: x.store.Ping}}
-	read := x.cfg.ScanHistory
-	if len(x.cfg.ScanURL) == 0 {
-		read = "none"
-	}
+	ofHistory := len(x.cfg.ScanURL) > 0 && x.cfg.ScanHistory == config.ScanTransactions
+	ofNetwork := len(x.cfg.ScanURL) > 0 && !ofHistory
 	own := x.cfg.Schemas.Domain().Tables == config.NetworkSchemas.Tables
-	if own && read.Auto() {
-		read = config.ScanUpdates
-	}
-	if own && (x.cfg.LedgerURL != "" || read.Transactions()) {
-		return nil, nil, closeAll, &config.UsageError{Err: fmt.Errorf("schema %s is for the updates of a network: name "+
+	if own && (x.cfg.LedgerURL != "" || ofHistory) {
+		return nil, closeAll, &config.UsageError{Err: fmt.Errorf("schema %s is for the updates of a network: name "+
 			"another pair of schemas for what else is read", config.NetworkSchemas.Tables)}
 	}
 	if x.cfg.LedgerURL != "" {
 		p, err := newParticipantUpdates(x)
 		if err != nil {
-			return nil, nil, closeAll, err
+			return nil, closeAll, err
 		}
 		u := &updates{indexer: x, origin: p, start: p.start, open: p.ofScope}
 		closes, checks = append(closes, p.Close), append(checks, admin.Check{Name: "ledger", Try: p.ping})
 		x.streams = append(x.streams, &stream{indexer: x, lease: store.LeaseUpdates, title: "updates",
 			sourceName: "the participant", work: u})
 	}
-	var ofHistory, ofNetwork []*stream
-	if read.Transactions() || read.Auto() {
+	if ofHistory {
 		h, err := newTransactions(x)
 		if err != nil {
-			return nil, nil, closeAll, err
+			return nil, closeAll, err
 		}
 		closes, checks = append(closes, h.service.Close), append(checks, admin.Check{Name: "scan", Try: h.ping})
-		ofHistory = []*stream{{
-			indexer: x, lease: store.LeaseTransactions, title: "transactions", sourceName: scanService, work: h,
-		}}
+		x.streams = append(x.streams, &stream{indexer: x, lease: store.LeaseTransactions, title: "transactions",
+			sourceName: scanService, work: h})
 	}
-	if read.Updates() || read.Auto() {
+	if ofNetwork {
 		n, err := newNetworkUpdates(x)
 		if err != nil {
-			return nil, nil, closeAll, err
+			return nil, closeAll, err
 		}
-		closes = append(closes, n.Close)
-		if !read.Auto() { // else the other check asks the same
-			checks = append(checks, admin.Check{Name: "network", Try: n.ping})
-		}
-		ofNetwork = n.streams()
+		closes, checks = append(closes, n.Close), append(checks, admin.Check{Name: "network", Try: n.ping})
+		x.streams = append(x.streams, n.streams()...)
 	}
-	if read.Auto() {
-		choice, closeOne, err := x.choose(ofHistory, ofNetwork)
-		c, closes = choice, append(closes, closeOne)
-		if err != nil {
-			return nil, nil, closeAll, err
-		}
-	} else {
-		x.streams = slices.Concat(x.streams, ofHistory, ofNetwork)
-	}
-	if len(x.streams) == 0 {
-		return nil, nil, closeAll, &config.UsageError{Err: errors.New("--scan-history=none leaves nothing to be read " +
-			"without --ledger-url")}
-	}
-	return checks, c, closeAll, nil
+	return checks, closeAll, nil
 }
 
-// run prepares the database and runs the streams until all are done, or none can continue.
-func (x *indexer) run(ctx context.Context, c *choice) error {
-	group, groupCtx := errgroup.WithContext(ctx)
-	first := x.streams
-	if c != nil {
-		first = slices.DeleteFunc(slices.Clone(first), func(s *stream) bool { return s == c.stream })
-		group.Go(func() error {
-			chosen, err := c.run(groupCtx)
-			if err != nil || len(chosen) == 0 {
-				return err
-			}
-			return x.runAll(groupCtx, chosen)
-		})
+// run prepares the schemas of the streams and runs these until all are done, or none can continue.
+func (x *indexer) run(ctx context.Context) error {
+	const state = "waiting for the database"
+	err := retryUntilDone(ctx, x.logger, state, x.prepareSchemas, func(err error) {
+		for _, s := range x.streams {
+			s.set(admin.Waits, false, state+": "+err.Error())
+		}
+	})
+	if err == nil && ctx.Err() == nil {
+		group, groupCtx := errgroup.WithContext(ctx)
+		for _, s := range x.streams {
+			group.Go(func() error { return s.run(groupCtx) })
+		}
+		err = group.Wait()
 	}
-	group.Go(func() error { return x.runAll(groupCtx, first) })
-	err := group.Wait()
 	switch {
 	case err != nil:
 		return err
@@ -182,28 +156,9 @@ func (x *indexer) run(ctx context.Context, c *choice) error {
 	return x.failure()
 }
 
-// runAll prepares the schemas of streams and runs these until all are done, or no stream can continue.
-func (x *indexer) runAll(ctx context.Context, streams []*stream) error {
-	const state = "waiting for the database"
-	prepare := func(ctx context.Context) error { return prepareSchemas(ctx, streams) }
-	err := retryUntilDone(ctx, x.logger, state, prepare, func(err error) {
-		for _, s := range streams {
-			s.set(admin.Waits, false, state+": "+err.Error())
-		}
-	})
-	if err != nil || ctx.Err() != nil {
-		return err
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	for _, s := range streams {
-		group.Go(func() error { return s.run(ctx) })
-	}
-	return group.Wait()
-}
-
-func prepareSchemas(ctx context.Context, streams []*stream) error {
+func (x *indexer) prepareSchemas(ctx context.Context) error {
 	prepared := map[*indexer]bool{}
-	for _, s := range streams {
+	for _, s := range x.streams {
 		if prepared[s.indexer] {
 			continue
 		}
@@ -242,10 +197,7 @@ func (x *indexer) change(now Indexer) (applied []string) {
 		x.rates.verify.Store(int64(now.VerifyRate))
 		applied = append(applied, "verify-rate")
 	}
-	x.mu.Lock()
-	streams := x.streams // others take their place when what is read of the Scan service is known
-	x.mu.Unlock()
-	for _, s := range streams {
+	for _, s := range x.streams {
 		if u, ofUpdates := s.work.(*updates); ofUpdates {
 			if p, ofParticipant := u.origin.(*participantUpdates); ofParticipant {
 				p.LimitRate(now.MaxRate)

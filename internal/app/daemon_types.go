@@ -143,7 +143,7 @@ type stream struct {
 	lease      store.Lease
 	title      string     // its name in health and messages, which no other stream of the process has
 	sourceName string     // what it is read from, for messages
-	work       streamWork // nil: the stream of a choice, which writes nothing
+	work       streamWork
 
 	progress progress        // guarded by mu
 	retry    ingest.Retry    // between terms that failed

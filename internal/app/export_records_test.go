@@ -34,7 +34,9 @@ func TestRecordsAreExported(t *testing.T) {
 	l, scan := scanOf(72, 150, sandbox.ScanOptions{BalanceChanges: true})
 	database := databaseOfBoth(t)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), everything("ledger-effects"))
-	cfg.ScanURL, cfg.ScanHistory = []string{serveScan(t, scan)}, "both"
+	cfg.ScanURL = []string{serveScan(t, scan)}
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	cfg.ScanHistory = config.ScanUpdates
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	for schema, schemas := range map[string]config.Schemas{"ledger": {}, "network": {Network: true}} {
 		pair := Export{Database: config.Database{DatabaseURL: database, Schemas: schemas}, To: t.TempDir(), Options: export.Options{Updates: 7, Records: true}}

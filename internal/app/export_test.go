@@ -238,7 +238,7 @@ func TestWhatIsExportedIsWhatIsShown(t *testing.T) {
 	l, scan := scanOf(61, 150, sandbox.ScanOptions{})
 	database := databaseOfBoth(t)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{Rewrite: new(served).rewrite(strange)}), everything("ledger-effects"))
-	cfg.ScanURL, cfg.ScanHistory = []string{serveScan(t, scan)}, "both"
+	cfg.ScanURL, cfg.ScanHistory = []string{serveScan(t, scan)}, config.ScanUpdates
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	for schema, schemas := range map[string]config.Schemas{"ledger": {}, "network": {Network: true}} {
 		folder := t.TempDir()

@@ -81,7 +81,9 @@ func TestALedgerAndItsNetworkInOneDatabase(t *testing.T) {
 	l, scan := scanOf(73, 500, sandbox.ScanOptions{})
 	database := throwaway.Database(t)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope())
-	cfg.ScanURL, cfg.ScanHistory = []string{serveScan(t, scan)}, "both"
+	cfg.ScanURL = []string{serveScan(t, scan)}
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	cfg.ScanHistory = config.ScanUpdates
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	scope := sandbox.Scope{Shape: sandbox.ACSDelta}
 	require.Empty(t, sandbox.Diff(l.Truth(scope, l.End()), relations(t, database)))
@@ -103,21 +105,13 @@ func TestALedgerAndItsNetworkInOneDatabase(t *testing.T) {
 	require.Empty(t, sandbox.Diff(want, networkRelations(t, database)))
 }
 
-// A daemon that is to read nothing does not start.
-func TestNothingOfANetwork(t *testing.T) {
-	t.Parallel()
-	cfg := networkFor(throwaway.Database(t), "http://localhost")
-	cfg.ScanHistory = "none"
-	require.ErrorContains(t, RunIndexer(t.Context(), cfg, testLogger(t)), "--scan-history=none leaves nothing to be read without --ledger-url")
-}
-
 // The pair of schemas of a network holds nothing else.
 func TestTheSchemasOfANetworkAreItsOwn(t *testing.T) {
 	t.Parallel()
-	both, participant, named := networkFor("postgres://h/d", "http://localhost"), indexerFor("postgres://h/d", "http://localhost", defaultScope()), config.Schemas{Network: true}
-	both.ScanHistory, both.Schemas = "both", named
+	history, participant, named := networkFor("postgres://h/d", "http://localhost"), indexerFor("postgres://h/d", "http://localhost", defaultScope()), config.Schemas{Network: true}
+	history.ScanHistory, history.Schemas = config.ScanTransactions, named
 	participant.TablesSchema, participant.ViewsSchema = config.NetworkSchemas.Tables, config.NetworkSchemas.Views
-	for _, cfg := range []Indexer{both, participant} {
+	for _, cfg := range []Indexer{history, participant} {
 		require.ErrorContains(t, RunIndexer(t.Context(), cfg, testLogger(t)), "schema network_indexer is for the updates of a network")
 	}
 }

@@ -28,7 +28,7 @@ func TestTheDaemonGoesOnBesideRedacting(t *testing.T) {
 	scope := defaultScope()
 	scope.Shape = "ledger-effects"
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), scope)
-	cfg.ScanURL, cfg.ScanHistory = []string{serveScan(t, scan)}, "both"
+	cfg.ScanURL, cfg.ScanHistory = []string{serveScan(t, scan)}, config.ScanUpdates
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	cfg.UntilCurrent = false
 	daemon := startIndexer(t, cfg)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,32 +16,21 @@ import (
 )
 
 // newPage returns the daemon's status page, which shows each of its streams.
-func (x *indexer) newPage(build version.Build, journal *statuspage.Journal, c *choice) *statuspage.Page {
+func (x *indexer) newPage(build version.Build, journal *statuspage.Journal) *statuspage.Page {
 	cfg := statuspage.Config{Build: build, Holder: config.Holder(), Health: x.health, Journal: journal,
 		Hosts: x.cfg.PageHosts}
-	streams := x.streams
-	if c != nil {
-		streams = slices.Concat(streams, c.ofHistory, c.ofNetwork)
-	}
 	place := map[string]int{}
-	for _, s := range streams {
+	for _, s := range x.streams {
 		name := "ledger"
-		switch {
-		case s.work == nil:
-			name = s.title
-		case s.indexer != x:
+		if s.indexer != x {
 			name = "network"
 		}
 		i, known := place[name]
 		if !known {
 			i = len(cfg.Ledgers)
 			place[name] = i
-			of := statuspage.Ledger{Name: name,
-				Sized: func(sizes store.DiskUse) { s.metrics.Sized(sizes.Ledger, sizes.Partitions) }}
-			if s.work != nil {
-				of.Store = s.store
-			}
-			cfg.Ledgers = append(cfg.Ledgers, of)
+			cfg.Ledgers = append(cfg.Ledgers, statuspage.Ledger{Name: name, Store: s.store,
+				Sized: func(sizes store.DiskUse) { s.metrics.Sized(sizes.Ledger, sizes.Partitions) }})
 		}
 		cfg.Ledgers[i].Streams = append(cfg.Ledgers[i].Streams, s.onPage())
 	}
@@ -50,11 +38,8 @@ func (x *indexer) newPage(build version.Build, journal *statuspage.Journal, c *c
 }
 
 func (s *stream) onPage() statuspage.Stream {
-	shown := statuspage.Stream{Title: s.title, Kind: s.name(), Source: s.sourceName,
+	shown := statuspage.Stream{Title: s.title, Kind: s.name(), Source: s.sourceName, Version: s.work.release,
 		Lag: func() admin.Lag { return s.metrics.Lag(s.name()) }}
-	if s.work != nil {
-		shown.Version = s.work.release
-	}
 	if u, ofUpdates := s.work.(*updates); ofUpdates {
 		shown.End = u.origin.LedgerEnd
 	}

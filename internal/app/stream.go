@@ -75,9 +75,6 @@ func (s *stream) repeat(ctx context.Context, attempt func(context.Context) error
 // record records why the stream can't continue, for `indexer status`. Only a leader can write that; if another process
 // leads, the stream continues there.
 func (s *stream) record(ctx context.Context, reason string) {
-	if s.work == nil { // it writes nothing
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, noteFor)
 	defer cancel()
 	leader, _, ok, err := s.work.take(ctx)

@@ -80,7 +80,7 @@ func StoreOf(databaseURL string, schemas store.Schemas, logger *slog.Logger) sto
 	cfg := store.Config{URL: databaseURL, Schemas: schemas, Logger: logger, Holder: Holder()}
 	if schemas == NetworkSchemas {
 		cfg.OffsetsPerUpdate = networkOffsets
-		cfg.Commands = store.Commands{Run: "indexer run --scan-history=updates", Backfill: "backfill network"}
+		cfg.Commands = store.Commands{Run: "indexer run", Backfill: "backfill network"}
 	}
 	return cfg
 }
@@ -168,7 +168,7 @@ type Run struct {
 	PageListen string   `placeholder:"HOST:PORT" help:"Address of the status page, apart from --listen; empty: that one." group:"Observing:"`
 	PageHosts  []string `sep:"," placeholder:"NAME" help:"Names of hosts by which the status page may be asked for, beside addresses and localhost." group:"Observing:"`
 
-	ScanHistory ScanHistory `default:"auto" enum:"auto,updates,transactions,both,none" help:"What is read from the Scan service: updates (those of the network, into the schema network), transactions (the transaction history, of Splice up to 0.6), both or none; auto: what the database began with, or else updates, or else the transaction history, as the service has them. Default: ${default}." group:"Scan service:"`
+	ScanHistory ScanHistory `default:"updates" enum:"updates,transactions" help:"What is read from the Scan service: updates (those of the network, into the schema network) or transactions (the transaction history, of Splice up to 0.6). Default: ${default}." group:"Scan service:"`
 
 	LookupRate       int           `default:"5" placeholder:"N" help:"Look up at most this many contracts from before the start per second; 0: none. Default: ${default}." group:"Beside the stream:"`
 	PackagesInterval time.Duration `default:"10m" placeholder:"TIME" help:"How often the vetted packages are read; 0: never. Default: ${default}." group:"Beside the stream:"`

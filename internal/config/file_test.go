@@ -82,7 +82,7 @@ at-offset: 5
 	for _, want := range []Setting{
 		{"lookup-rate", 11, "flag"}, {"verify-rate", 9, "INDEXER_VERIFY_RATE"}, {"max-rate", 2.5, "FILE:10"}, {"max-requests", 8, "default"},
 		{"parties", []string{"a", "b,c"}, "FILE:5"}, {"interfaces", []string{}, "default"}, {"packages-interval", "1m30s", "FILE:13"},
-		{"database-url", "postgres://u:xxxxx@host/db", "FILE:2"}, {"scan-history", "auto", "default"}, {"reassignments", false, "FILE:9"},
+		{"database-url", "postgres://u:xxxxx@host/db", "FILE:2"}, {"scan-history", "updates", "default"}, {"reassignments", false, "FILE:9"},
 	} {
 		require.Equal(t, want, found[want.Name])
 	}

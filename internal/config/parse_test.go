@@ -83,7 +83,7 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Scope{Shape: "ledger-effects", Reassignments: true, Topology: true}, flags.Run.Scope)
 	require.Equal(t, Run{
-		Start: "genesis", Timeout: 24 * time.Hour, Listen: "127.0.0.1:8080", Migrate: "auto", ScanHistory: "auto", LookupRate: 5, PackagesInterval: 10 * time.Minute, VerifyRate: 500,
+		Start: "genesis", Timeout: 24 * time.Hour, Listen: "127.0.0.1:8080", Migrate: "auto", ScanHistory: "updates", LookupRate: 5, PackagesInterval: 10 * time.Minute, VerifyRate: 500,
 	}, flags.Run.Run)
 	require.Equal(t, Log{LogFormat: "text", LogLevel: "info"}, flags.Log)
 	require.Equal(t, ledger.Scope{Shape: ledger.ShapeLedgerEffects, Reassignments: true, Topology: true}, flags.Run.Domain())
@@ -100,7 +100,7 @@ func TestFlags(t *testing.T) {
 		Shape: ledger.ShapeLedgerEffects, Blobs: true,
 	}, flags.Run.Domain())
 	require.Equal(t, Run{
-		Start: "17", ScanHistory: "auto", UntilCurrent: true, Timeout: 24 * time.Hour, Migrate: "check", PackagesInterval: 90 * time.Minute,
+		Start: "17", ScanHistory: "updates", UntilCurrent: true, Timeout: 24 * time.Hour, Migrate: "check", PackagesInterval: 90 * time.Minute,
 	}, flags.Run.Run)
 	require.Equal(t, Log{LogFormat: "json", LogLevel: "debug"}, flags.Log)
 }
@@ -109,7 +109,7 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 	t.Parallel()
 	environ := map[string]string{
 		"INDEXER_DATABASE_URL": "postgres://reader:hunter2@db/ledger", "INDEXER_LEDGER_URL": "http://ledger",
-		"INDEXER_LEDGER_TOKEN_FILE": "/run/token", "INDEXER_SCAN_URL": "https://scan", "INDEXER_SCAN_HISTORY": "both", "INDEXER_SCAN_CA_FILE": "/run/ca.pem", "INDEXER_PARTIES": "alice::12,bob::34", "INDEXER_TEMPLATES": "#a:M.N:T,#b:M:U",
+		"INDEXER_LEDGER_TOKEN_FILE": "/run/token", "INDEXER_SCAN_URL": "https://scan", "INDEXER_SCAN_HISTORY": "transactions", "INDEXER_SCAN_CA_FILE": "/run/ca.pem", "INDEXER_PARTIES": "alice::12,bob::34", "INDEXER_TEMPLATES": "#a:M.N:T,#b:M:U",
 		"INDEXER_INTERFACES": "#i:M:I", "INDEXER_SHAPE": "ledger-effects", "INDEXER_BLOBS": "true", "INDEXER_REASSIGNMENTS": "false",
 		"INDEXER_TOPOLOGY": "false", "INDEXER_START": "latest", "INDEXER_UNTIL_CURRENT": "true", "INDEXER_LISTEN": "",
 		"INDEXER_MIGRATE": "off", "INDEXER_LOOKUP_RATE": "100", "INDEXER_PACKAGES_INTERVAL": "0", "INDEXER_VERIFY_RATE": "250", "INDEXER_LOG_FORMAT": "json", "INDEXER_LOG_LEVEL": "warn",
@@ -126,7 +126,7 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 		Contracts: Contracts{Parties: []string{"alice::12", "bob::34"}, Templates: []string{"#a:M.N:T", "#b:M:U"}, Interfaces: []string{"#i:M:I"}, Blobs: true},
 		Shape:     "ledger-effects",
 	}, flags.Run.Scope)
-	require.Equal(t, Run{Start: "latest", ScanHistory: "both", UntilCurrent: true, Timeout: 24 * time.Hour, Migrate: "off", LookupRate: 100, VerifyRate: 250}, flags.Run.Run)
+	require.Equal(t, Run{Start: "latest", ScanHistory: "transactions", UntilCurrent: true, Timeout: 24 * time.Hour, Migrate: "off", LookupRate: 100, VerifyRate: 250}, flags.Run.Run)
 	require.Equal(t, Log{LogFormat: "json", LogLevel: "warn"}, flags.Log)
 
 	var job jobFlags

@@ -364,16 +364,6 @@ func (m *Metrics) StreamState(stream string, state State) {
 	}
 }
 
-// Forget removes a stream that this process does not read.
-func (m *Metrics) Forget(stream string) {
-	m.leading.DeleteLabelValues(stream)
-	m.epochs.DeleteLabelValues(stream)
-	m.states.DeletePartialMatch(prometheus.Labels{"stream": stream})
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.lags[stream].asked = false
-}
-
 // TasksEnded removes tasks that no longer run: they neither fail nor work.
 func (m *Metrics) TasksEnded(tasks ...string) {
 	for _, task := range tasks {

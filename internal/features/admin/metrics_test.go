@@ -248,24 +248,6 @@ func TestMetricsOfANetwork(t *testing.T) {
 	require.Contains(t, ours(t, m), `ledger_indexer_lag_seconds{ledger="network",stream="transactions"} 0`)
 }
 
-// A stream that turns out not to be read leaves nothing behind.
-func TestAStreamIsForgotten(t *testing.T) {
-	t.Parallel()
-	m := NewMetrics()
-	m.Leading("updates", false)
-	m.Epoch("updates", 1)
-	m.StreamState("updates", Waits)
-	m.Forget("updates")
-	for _, line := range ours(t, m) {
-		require.NotContains(t, line, `stream="updates"`)
-		require.NotContains(t, line, "lag_offsets")
-	}
-	health := NewHealth([]string{"scan", "updates"})
-	health.Remove("scan")
-	health.Add("network")
-	require.Equal(t, []StreamState{{"updates", Waits, false, "starting"}, {"network", Waits, false, "starting"}}, health.States())
-}
-
 // Two of them in one process do not meet in a registry, and many goroutines may tell one of them.
 func TestMetricsHaveARegistryOfTheirOwn(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -64,14 +63,6 @@ func (h *Health) Add(stream string) {
 	defer h.mu.Unlock()
 	h.streams = append(h.streams, stream)
 	h.states[stream] = StreamState{Stream: stream, State: Waits, Text: "starting"}
-}
-
-// Remove removes a stream.
-func (h *Health) Remove(stream string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.streams = slices.DeleteFunc(h.streams, func(other string) bool { return other == stream })
-	delete(h.states, stream)
 }
 
 // Set sets the state of a stream, whether that is ready, and what it is in words, such as "leading" or "waiting for a

@@ -62,9 +62,6 @@ func Run(ctx context.Context, cfg Config) Report {
 		defer c.ledger.client.Close()
 	}
 	c.checkScan(ctx)
-	if c.cfg.ScanHistory.Auto() { // the service could not be asked
-		c.cfg.ScanHistory = config.ScanUpdates
-	}
 	c.checkDatabase(ctx)
 	c.checkStart()
 	c.checkClocks()

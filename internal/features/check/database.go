@@ -59,11 +59,10 @@ func (c *checker) checkDatabase(ctx context.Context) {
 		return
 	}
 	c.checkSessions(ctx, s, db)
-	network := c.cfg.ScanURL != "" && c.cfg.ScanHistory.Updates()
-	if !network || c.cfg.LedgerURL != "" || c.cfg.ScanHistory.Transactions() {
+	if !c.readsNetwork() || c.cfg.LedgerURL != "" {
 		c.checkSchema(ctx, s, db, inspector, server)
 	}
-	if network {
+	if c.readsNetwork() {
 		c.checkNetworkPair(ctx, s, server)
 	}
 	c.checkSettings(s, server)
@@ -175,10 +174,10 @@ func (c *checker) connections() int {
 	if c.cfg.LedgerURL != "" {
 		streams++
 	}
-	if c.cfg.ScanURL != "" && c.cfg.ScanHistory.Transactions() {
+	if c.readsTransactions() {
 		streams++
 	}
-	if c.cfg.ScanURL != "" && c.cfg.ScanHistory.Updates() {
+	if c.readsNetwork() {
 		// the network's pair of schemas has a pool of its own, and two leaders
 		return store.Connections(streams) + store.Connections(2)
 	}

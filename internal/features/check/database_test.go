@@ -334,8 +334,7 @@ func TestConnectionsOfEachSource(t *testing.T) {
 		history      config.ScanHistory
 		want         int
 	}{
-		{"", "", "", 11}, {participant, "", "", 11}, {participant, service, "transactions", 18}, {participant, service, "none", 11},
-		{participant, service, "updates", 29}, {participant, service, "both", 36}, {"", service, "updates", 22},
+		{"", "", "", 11}, {participant, "", "", 11}, {participant, service, "transactions", 18}, {participant, service, "updates", 29}, {"", service, "updates", 22},
 	} {
 		require.Equal(t, c.want, (&checker{cfg: Config{LedgerURL: c.ledger, ScanURL: c.scan, ScanHistory: c.history}}).connections(), "%+v", c)
 	}

@@ -17,7 +17,7 @@ func (c *checker) proposeNext() {
 		return
 	}
 	run := command("indexer run", c.cfg.Args)
-	if c.scan.without && !c.cfg.ScanHistory.Updates() {
+	if c.scan.without {
 		run = command("indexer run", slices.DeleteFunc(slices.Clone(c.cfg.Args),
 			func(arg string) bool { return strings.HasPrefix(arg, "--scan-") }))
 	}

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,55 +11,20 @@ import (
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/scan"
-	"ledgerindexer/store"
 )
 
-// chooseHistory finds out what a daemon would read of the Scan service, where the flags leave that open. A database or
-// a service that does not say counts as one without either; of these the daemon's first choice is checked.
-func (c *checker) chooseHistory(ctx context.Context, s section, client *scan.Client) {
-	within, cancel := c.step(ctx)
-	defer cancel()
-	if c.cfg.Schemas == config.NetworkSchemas { // which hold nothing else
-		c.cfg.ScanHistory = config.ScanUpdates
-		return
-	}
-	// an error of the service is reported with it
-	read, because, _ := config.Choose(c.begun(within), func() (config.Histories, error) {
-		services := []*scan.Client{client}
-		for _, url := range c.cfg.OtherScans {
-			if other, err := scan.New(scan.Config{URL: url, Access: c.cfg.ScanAccess}); err == nil { // else it is reported below
-				defer other.Close()
-				services = append(services, other)
-			}
-		}
-		served, err := scan.ServedByAny(within, services)
-		return config.Histories{Updates: served.Updates, Transactions: served.Transactions}, err
-	})
-	c.cfg.ScanHistory = cmp.Or(read, config.ScanUpdates)
-	if read != "" {
-		s.ok("reads", "%s, because %s; --scan-history reads something else", c.cfg.ScanHistory, because)
-	}
+// readsNetwork reports whether a daemon would read the updates of a network.
+func (c *checker) readsNetwork() bool {
+	return c.cfg.ScanURL != "" && c.cfg.ScanHistory != config.ScanTransactions
+}
+
+// readsTransactions reports whether a daemon would read a transaction history.
+func (c *checker) readsTransactions() bool {
+	return c.cfg.ScanURL != "" && c.cfg.ScanHistory == config.ScanTransactions
 }
 
 // newestRecords is how many of the newest records of the transaction history are read.
 const newestRecords = 100
-
-func (c *checker) begun(ctx context.Context) (begun config.Histories) {
-	if c.cfg.DatabaseURL == "" {
-		return begun
-	}
-	var pairs []*store.Store
-	for _, schemas := range []store.Schemas{c.cfg.Schemas, config.NetworkSchemas} {
-		db, err := store.Open(config.StoreOf(c.cfg.DatabaseURL, schemas, nil))
-		if err != nil {
-			return begun
-		}
-		defer db.Close()
-		pairs = append(pairs, db)
-	}
-	begun, _ = config.Begun(ctx, pairs[0], pairs[1]) // an error is reported with the database
-	return begun
-}
 
 type scanState struct {
 	reads     bool   // it serves something that is to be read
@@ -108,7 +72,7 @@ func (c *checker) checkOtherScans(ctx context.Context, s section) {
 		s.problem("agree", fmt.Sprintf("--scan-agree=%d, and --scan-url names %d", c.cfg.ScanAgree, all),
 			"give --scan-agree at most as many as there are services")
 	}
-	if len(c.cfg.OtherScans) > 0 && !c.cfg.ScanHistory.Updates() {
+	if len(c.cfg.OtherScans) > 0 && c.readsTransactions() {
 		s.note("url", "the transaction history is read from the first --scan-url only; --scan-history=updates reads from "+
 			"all of them")
 		return
@@ -141,15 +105,12 @@ func (c *checker) checkOtherScans(ctx context.Context, s section) {
 // askScan requests the service's release and network, and the newest records. A Scan without that history still returns
 // its release.
 func (c *checker) askScan(ctx context.Context, s section, e endpoint, client *scan.Client) {
-	if c.cfg.ScanHistory.Auto() {
-		c.chooseHistory(ctx, s, client)
-	}
 	within, cancel := c.step(ctx)
 	defer cancel()
 	service, serviceErr := client.Describe(within)
 	var records []ledger.Record
 	err := serviceErr
-	if c.cfg.ScanHistory.Transactions() {
+	if c.readsTransactions() {
 		records, err = client.NewestTransactions(within, newestRecords)
 	}
 	var refused *scan.Error
@@ -166,7 +127,7 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, client *sc
 		what, do := explained(serviceErr)
 		s.problem("version", what, do)
 	case service.Release == "" && (errors.Is(err, ledger.ErrNotOffered) || service.NetworkID == "" &&
-		c.cfg.ScanHistory == config.ScanUpdates):
+		c.readsNetwork()):
 		_, err := client.Version(within)
 		what, _ := explained(err)
 		s.problem("answer", what, "give the base of the service with its path, mostly https://HOST/api/scan; if that is "+
@@ -176,11 +137,9 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, client *sc
 		reportService(s, service)
 	}
 	c.scan.networkID = service.NetworkID
-	if c.cfg.ScanHistory.Updates() {
-		c.askForUpdates(ctx, s, client, service.Backfilling)
-	}
 	switch {
-	case !c.cfg.ScanHistory.Transactions():
+	case c.readsNetwork():
+		c.askForUpdates(ctx, s, client, service.Backfilling)
 	case errors.Is(err, ledger.ErrNotOffered):
 		c.scan.without = true
 		c.reportNoHistory(s)
@@ -202,7 +161,7 @@ func (c *checker) askForUpdates(ctx context.Context, s section, client *scan.Cli
 	switch _, recordTime := end.NetworkPosition(); {
 	case errors.Is(err, ledger.ErrNotOffered):
 		s.problem("updates", "this Scan does not serve the updates of its network (POST /v2/updates)",
-			"give a Scan of Splice 0.4.2 or later")
+			"give a Scan of Splice 0.4.2 or later, or read its transaction history with --scan-history=transactions")
 	case backfilling && err != nil && !ingest.Lasting(err):
 		s.note("updates", "not served before the service's history is complete: %v", err)
 		c.scan.reads = true
@@ -246,7 +205,7 @@ func (c *checker) reportNoHistory(s section) {
 		do   = "read the updates of the network instead, with --scan-history=updates, or leave --scan-url out, or give a " +
 			"Scan of Splice 0.6 or earlier; for holdings see ledger.holdings"
 	)
-	if c.cfg.LedgerURL == "" && !c.cfg.ScanHistory.Updates() {
+	if c.cfg.LedgerURL == "" {
 		s.problem("transactions", what, do)
 		return
 	}

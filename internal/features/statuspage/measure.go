@@ -17,14 +17,11 @@ func (p *Page) Run(ctx context.Context) {
 		running.Go(func() {
 			ticker := time.NewTicker(sampleEvery)
 			defer ticker.Stop()
-			for n := 0; ; {
-				if p.isRead(l) {
-					p.measure(ctx, l, p.ledgers[i])
-					p.release(ctx, l, p.ledgers[i])
-					if n%int(sizesEvery/sampleEvery) == 0 {
-						p.measureSize(ctx, l, p.ledgers[i])
-					}
-					n++
+			for n := 0; ; n++ {
+				p.measure(ctx, l, p.ledgers[i])
+				p.release(ctx, l, p.ledgers[i])
+				if n%int(sizesEvery/sampleEvery) == 0 {
+					p.measureSize(ctx, l, p.ledgers[i])
 				}
 				select {
 				case <-ctx.Done():
@@ -113,9 +110,6 @@ func (p *Page) release(ctx context.Context, l Ledger, m *measured) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for i, s := range l.Streams {
-		if !p.isShown(s) {
-			continue
-		}
 		release := s.Version(ctx)
 		p.mu.Lock()
 		m.streams[i].version = cmp.Or(release, m.streams[i].version)

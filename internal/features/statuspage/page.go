@@ -4,7 +4,6 @@ package statuspage
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -272,7 +271,7 @@ func (p *Page) reports(ctx context.Context) []reading {
 	var asked sync.WaitGroup
 	for i, l := range p.cfg.Ledgers {
 		r := &p.read[i]
-		if time.Since(r.tried) < freshFor || !p.isRead(l) {
+		if time.Since(r.tried) < freshFor {
 			continue
 		}
 		asked.Go(func() {
@@ -287,17 +286,6 @@ func (p *Page) reports(ctx context.Context) []reading {
 	}
 	asked.Wait()
 	return append([]reading{}, p.read...)
-}
-
-// isRead reports whether there is a database to ask about a ledger.
-func (p *Page) isRead(l Ledger) bool {
-	return l.Store != nil && slices.ContainsFunc(l.Streams, p.isShown)
-}
-
-// isShown reports whether health knows a stream.
-func (p *Page) isShown(s Stream) bool {
-	return slices.ContainsFunc(p.cfg.Health.States(),
-		func(state admin.StreamState) bool { return state.Stream == s.Title })
 }
 
 func read(ctx context.Context, from *store.Store) (*status.Report, error) {

@@ -27,6 +27,7 @@ type plan struct {
 	latency        time.Duration
 	scanPage       int
 	balanceChanges bool
+	transactions   bool // of the Scan the transaction history is read, else the updates of the network
 	otherScans     int  // Scan services beside the one that faults hit
 	restored       bool // the participant is restored from a backup at the end, and one more stage follows
 	redacts        bool // contracts and updates are redacted beside the daemon
@@ -73,6 +74,7 @@ func newPlan(seed uint64) plan {
 	p.redacts = random.IntN(2) == 0
 	// of ledger effects what stays is more than the truth of a snapshot
 	p.prunes = random.IntN(2) == 0 && p.shape == sandbox.ACSDelta
+	p.transactions = random.IntN(3) == 0
 	return p
 }
 
@@ -111,6 +113,9 @@ func (p plan) String() string {
 	if p.snapshot {
 		start = "a snapshot"
 	}
+	if p.transactions {
+		b.WriteString(", transaction history")
+	}
 	if p.otherScans > 0 {
 		fmt.Fprintf(&b, ", %d Scans", 1+p.otherScans)
 	}
@@ -145,9 +150,14 @@ func (p plan) environment() []string {
 	if p.shape == sandbox.LedgerEffects {
 		shape = "ledger-effects"
 	}
+	history := "updates"
+	if p.transactions {
+		history = "transactions"
+	}
 	return []string{
 		"INDEXER_SHAPE=" + shape, fmt.Sprintf("INDEXER_BLOBS=%t", p.blobs), "INDEXER_INTERFACES=" +
 			strings.Join(p.scope("").Interfaces, ","),
+		"INDEXER_SCAN_HISTORY=" + history,
 	}
 }
 

@@ -168,7 +168,7 @@ func (r *round) environment() []string {
 	for _, other := range r.others {
 		scans += ",http://" + other.address
 	}
-	return append(r.plan.environment(), "INDEXER_SCAN_HISTORY=both", fmt.Sprintf("INDEXER_SCAN_AGREE=%d", r.plan.agree()),
+	return append(r.plan.environment(), fmt.Sprintf("INDEXER_SCAN_AGREE=%d", r.plan.agree()),
 		"INDEXER_DATABASE_URL="+r.postgres.wire.URL(), "INDEXER_LEDGER_URL=http://"+r.participant.address,
 		"INDEXER_LEDGER_TOKEN_FILE="+r.participant.tokenFile, "INDEXER_SCAN_URL="+scans,
 		"INDEXER_LISTEN=", "INDEXER_PACKAGES_INTERVAL=1s", "INDEXER_LOOKUP_RATE=50",
@@ -295,7 +295,7 @@ func (r *round) fire(ctx context.Context, p *program, kill faultKind, purpose st
 		{"scan", scanFaults(random("scan")), r.history.strike},
 	}
 	if kill != killIndexer {
-		targets = targets[:3] // only the daemon reads the transaction history
+		targets = targets[:3] // only the daemon reads of the Scan
 	}
 	ctx, cease := context.WithTimeout(ctx, r.Longest)
 	defer cease()
