@@ -217,13 +217,13 @@ func TestScanWithoutAHistory(t *testing.T) {
 func TestNextWithAScan(t *testing.T) {
 	t.Parallel()
 	scanURL := serve(t, scanService(t, scanOptions{records: []string{tap(time.Now())}})).URL
-	report := look(t, Config{ScanURL: scanURL, DatabaseURL: throwaway.Database(t), Args: []string{"--scan-url=" + scanURL}})
+	report := look(t, Config{ScanURL: scanURL, ScanHistory: "transactions", DatabaseURL: throwaway.Database(t), Args: []string{"--scan-url=" + scanURL}})
 	require.Equal(t, []string{"indexer run --scan-url=" + scanURL}, report.Next)
 
 	l := grown(50)
 	require.NoError(t, l.Prune(l.Offset(20)))
 	report = look(t, Config{
-		LedgerURL: simulated(t, l, sandbox.ServerOptions{}), ScanURL: scanURL, DatabaseURL: throwaway.Database(t),
+		LedgerURL: simulated(t, l, sandbox.ServerOptions{}), ScanURL: scanURL, ScanHistory: "transactions", DatabaseURL: throwaway.Database(t),
 		Args: []string{"--blobs", "--scan-ca-file=ca", "--scan-url=" + scanURL}, BackfillArgs: []string{"--blobs"},
 	})
 	require.Equal(t, []string{"backfill --blobs", "indexer run --blobs --scan-ca-file=ca --scan-url=" + scanURL}, report.Next)
@@ -235,7 +235,7 @@ func TestStoredHistory(t *testing.T) {
 	url := throwaway.Migrated(t, migrate)
 	records := []string{tap(time.Now())}
 	scanOf := func(network string) Config {
-		return Config{DatabaseURL: url, ScanURL: serve(t, scanService(t, scanOptions{network: network, records: records})).URL}
+		return Config{DatabaseURL: url, ScanHistory: "transactions", ScanURL: serve(t, scanService(t, scanOptions{network: network, records: records})).URL}
 	}
 	require.Equal(t, OK, find(t, look(t, scanOf("DSO::1")), GroupDatabase, "history").Level)
 
@@ -263,7 +263,7 @@ func TestAScanForADatabaseWithUpdates(t *testing.T) {
 	defer leader.Close()
 	require.NoError(t, leader.Start(t.Context(), "PAR::1", ofAlice, 0, true))
 	scanURL := serve(t, scanService(t, scanOptions{records: []string{tap(time.Now())}})).URL
-	report := look(t, Config{DatabaseURL: url, ScanURL: scanURL})
+	report := look(t, Config{DatabaseURL: url, ScanURL: scanURL, ScanHistory: "transactions"})
 	f := find(t, report, GroupDatabase, "participant")
 	require.Equal(t, OK, f.Level)
 	require.Equal(t, "it holds the ledger of PAR::1", f.Text)
