@@ -155,10 +155,8 @@ func TestAnotherPastByTheRunbook(t *testing.T) {
 				environ["INDEXER_DATABASE_URL"] = filled
 			}
 			said := run(words[1:]...)
-			if words[1] == "copy-setup" && words[len(words)-1] != "--apply" {
-				require.Regexp(t, `(?m)^redaction +contract `+doomed+` +missing$`, said)
-				require.Regexp(t, `(?m)^grant +customer +missing$`, said)
-				require.Contains(t, said, "nothing was changed")
+			if words[1] == "copy-setup" {
+				require.Regexp(t, `(?s)^redaction contract `+doomed+`\npqs pqs\nindex .*\ngrant customer\n$`, said)
 			}
 		default:
 			execute(line)
@@ -178,8 +176,7 @@ func TestAnotherPastByTheRunbook(t *testing.T) {
 	}
 }
 
-// What can't be made is named with the reason, what no command made is listed, and the rest is made; a second time there
-// is nothing left to do of that.
+// What can't be made is named with the reason, and the rest is made; a second time it stays.
 func TestCopySetupSaysWhatItCanNot(t *testing.T) {
 	t.Parallel()
 	slow.Long(t, "runs command after command")
@@ -192,13 +189,7 @@ func TestCopySetupSaysWhatItCanNot(t *testing.T) {
 		return stdout + stderr
 	}
 	owner := connect(t, from)
-	execute := func(statement string) {
-		t.Helper()
-		_, err := owner.Exec(t.Context(), statement)
-		require.NoError(t, err, statement)
-	}
-	reader, left := newRole(t, from, "_reader", ""), newRole(t, from, "_left", "")
-	name, quoted := strings.TrimSuffix(reader, "_reader"), pgx.Identifier{left}.Sanitize()
+	reader := newRole(t, from, "_reader", "")
 	var contract string
 	require.NoError(t, owner.QueryRow(t.Context(), "SELECT contract_id FROM ledger.archived_events LIMIT 1").Scan(&contract))
 	run(0, "redact", "--contract", contract, "--reason", "request 17", "--apply")
@@ -206,35 +197,23 @@ func TestCopySetupSaysWhatItCanNot(t *testing.T) {
 	run(0, "views", "create", "--template", "Entry", "--infer")
 	run(0, "index", "create", "Entry", "name", "--anyway", "--infer")
 	run(0, "grant", reader, "--parties", "alice::1220", "--anyway")
-	run(0, "grant", name+"_reader", "--parties", "alice::1220", "--anyway")
-	execute("INSERT INTO indexer.readers (reader, all_parties, history) VALUES ('nobody-of-this-name', true, false)")
-	execute("CREATE SCHEMA reports CREATE VIEW mine AS SELECT 1 AS x")
-	execute("GRANT SELECT ON ledger.updates TO " + quoted)
-	execute("GRANT USAGE ON SCHEMA indexer TO " + quoted)
-	execute(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET app.token = 'hunter2'", quoted, pgx.Identifier{name}.Sanitize()))
+	_, err := owner.Exec(t.Context(), "INSERT INTO indexer.readers (reader, all_parties, history) VALUES ('nobody-of-this-name', true, false)")
+	require.NoError(t, err)
 
 	run(config.ExitUsage, "copy-setup", "--from-database-url", from)
 	environ["INDEXER_DATABASE_URL"] = to
 	run(config.ExitUsage, "copy-setup")
-	plan := run(config.ExitFailed, "copy-setup", "--from-database-url", from)
-	require.Regexp(t, `(?m)^grant +nobody-of-this-name +can't be made: .*CREATE ROLE`, plan)
-	require.Regexp(t, `(?m)^grant +`+reader+` +missing$`, plan)
-	for _, beyond := range []string{"schema reports: ", "rights of role " + left + " in schema ledger", "rights of role " + left + " to schema indexer",
-		"setting app.token of role " + left + " in database " + name} {
-		require.Contains(t, plan, "  "+beyond)
-	}
-	require.NotContains(t, plan, "hunter2")
-	require.Contains(t, plan, "nothing was changed")
-	require.Empty(t, query(t, to, "SELECT reader FROM indexer.readers"))
-
 	for range 2 {
-		done := run(config.ExitFailed, "copy-setup", "--from-database-url", from, "--apply")
-		require.Regexp(t, `(?m)^redaction +contract `+contract+` +can't be made: .*knows no contract`, done)
-		require.Regexp(t, `(?m)^view +typed.registry_entry, of template registry:Registry.Entry:Entry +can't be made: `, done)
-		require.Regexp(t, `(?m)^index +created_field_name_\w+ +there$`, done)
-		require.Regexp(t, `(?m)^pqs +pqs +there$`, done)
-		require.Regexp(t, `(?m)^grant +`+reader+` +there$`, done)
+		done := run(config.ExitFailed, "copy-setup", "--from-database-url", from)
+		require.Regexp(t, `(?m)^redaction contract `+contract+` can't be made: .*knows no contract`, done)
+		require.Regexp(t, `(?m)^view typed.registry_entry, of template registry:Registry.Entry:Entry can't be made: `, done)
+		require.Regexp(t, `(?m)^index created_field_name_\w+$`, done)
+		require.Regexp(t, `(?m)^pqs pqs$`, done)
+		require.Regexp(t, `(?m)^grant `+reader+`$`, done)
+		require.Regexp(t, `(?m)^grant nobody-of-this-name can't be made: .*CREATE ROLE`, done)
+		require.Contains(t, done, "3 of 6 parts can't be made")
 	}
-	_, err := connect(t, to).Exec(t.Context(), "DROP OWNED BY "+pgx.Identifier{reader}.Sanitize()) // so that it can be dropped
+	require.Equal(t, []string{"(" + reader + ")"}, query(t, to, "SELECT reader FROM indexer.readers"))
+	_, err = connect(t, to).Exec(t.Context(), "DROP OWNED BY "+pgx.Identifier{reader}.Sanitize()) // so that it can be dropped
 	require.NoError(t, err)
 }

@@ -74,22 +74,6 @@ func RefreshViews(ctx context.Context, cfg ViewsSchema, logger *slog.Logger) ([]
 	})
 }
 
-// copy makes a view as another database has it: under its name, with the columns that were published there.
-func (w *viewsWork) copy(ctx context.Context, v store.TypedView) error {
-	if v.Inferred != nil {
-		if err := w.addServed(ctx, true); err != nil {
-			return err
-		}
-	}
-	w.cfg.Schema, w.cfg.All, w.copied = v.Schema, true, &v
-	reports, err := w.again(ctx, []store.TypedView{v}, "no package that is stored has it")
-	if err == nil && reports[0].Failure != "" {
-		err = &ledger.Problem{What: reports[0].Failure, Do: "let the indexer run on until the packages are here, and copy " +
-			"again"}
-	}
-	return err
-}
-
 // again makes views that were made before, of what their types are now. One that no package has is reported.
 func (w *viewsWork) again(
 	ctx context.Context, before []store.TypedView, gone string,
@@ -289,7 +273,7 @@ func (w *viewsWork) make(ctx context.Context, subjects []*typed.Subject) (report
 
 // register registers a view of another database as one that is there, unless something else has its name.
 func (w *viewsWork) register(ctx context.Context, c *store.TypedViewsChange) error {
-	if w.copied == nil {
+	if w.copied == nil || slices.ContainsFunc(c.Registered, func(v store.TypedView) bool { return v.Name == w.copied.Name }) {
 		return nil
 	}
 	taken, err := c.Taken(ctx, w.copied.Name)
@@ -297,10 +281,8 @@ func (w *viewsWork) register(ctx context.Context, c *store.TypedViewsChange) err
 		return err
 	}
 	if taken {
-		return &ledger.Problem{
-			What: fmt.Sprintf("something else is named %s.%s there, or it has other columns", w.copied.Schema, w.copied.Name),
-			Do:   "drop that (`indexer views drop`), and copy again",
-		}
+		return &ledger.Problem{What: fmt.Sprintf("something else is named %s.%s there", w.copied.Schema, w.copied.Name),
+			Do: "drop that, and copy again"}
 	}
 	c.Registered = append(c.Registered, *w.copied)
 	return nil
