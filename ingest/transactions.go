@@ -18,10 +18,8 @@ const (
 	// So many pages are read ahead of what is being written.
 	transactionsAhead = 2
 	// The history is not cleared again sooner than this: two services may answer in turn.
-	clearEvery       = 10 * time.Minute
-	backfillingEvery = 30 * time.Second // between requests to a service that is backfilling its own history
-	behindEvery      = 10 * time.Second // between requests to a service that is behind
-	// A service is behind if so many of its newest records are stored, and it lacks the last stored one.
+	clearEvery = 10 * time.Minute
+	// A service is behind if so many of its newest records are stored, and the last stored one is not among them.
 	behindDepth = 20
 )
 
@@ -29,15 +27,15 @@ const (
 // once.
 //
 // Each page begins with records that are stored. Where they are others, the loop asks again who the service is, and
-// reads again after what is stored. If the records do not fit then either, it waits for a service that is behind, or
-// clears what is stored and reads the history from its beginning.
+// reads again after what is stored. If the records do not fit then either, it clears what is stored and reads the
+// history from its beginning. A service that is behind what is stored is tried again.
 type Transactions struct {
 	Source TransactionsSource
 	Sink   TransactionsSink
 	// Check, if set, checks that source and sink still belong together, before each try and before anything is done about
 	// a page that does not fit: another service may answer. It gets what the source reports of itself.
 	Check func(context.Context, ledger.TransactionsService) error
-	// UntilCurrent ends the loop when the newest record as of its start, or of its last try, is committed.
+	// UntilCurrent ends the loop when the service has nothing more.
 	UntilCurrent bool
 	Logger       *slog.Logger
 	Watch        TransactionsWatch
@@ -50,11 +48,8 @@ type TransactionsWatch struct {
 	Resumed   func(ledger.TransactionsPosition)                 // before anything is read, at each try
 	Committed func(at ledger.TransactionsPosition, records int) // after a commit of that many records
 	Current   func()                                            // the service has nothing more
-	// the service can't be read yet, without an error; empty: it can again
-	Waiting   func(why string)
 	Retrying  func(err error, wait time.Duration)
-	Recovered func()           // after Retrying: a read succeeded, and its records are committed
-	Rereading func(why string) // the records were cleared, to read them again
+	Recovered func() // after Retrying: a read succeeded, and its records are committed
 	Progress  func(ledger.Progress)
 }
 
@@ -64,7 +59,6 @@ type transactionsRun struct {
 	retry    Retry
 	meter    *Meter
 	caughtUp bool      // logged
-	waiting  string    // for what, as last reported; empty: for nothing
 	unknown  bool      // logged that there are records of unknown kinds
 	cleared  time.Time // when the records were last cleared
 
@@ -72,9 +66,6 @@ type transactionsRun struct {
 	at     ledger.TransactionsPosition // after what is stored
 	writes transactionsWrites          // of what comes after it
 	pages  *TransactionPages
-	goal   ledger.TransactionsMark // the newest record then; zero: there was none
-	seen   bool                    // it is stored
-	passed bool                    // a later batch is too
 }
 
 // Run works until ctx ends (nil; transactions under way are finished), UntilCurrent is reached (nil), or an error is
@@ -114,19 +105,15 @@ func (r *transactionsRun) try(ctx context.Context) error {
 
 // begin asks who the service is, and reads the stored position. It keeps nothing that was known before.
 func (r *transactionsRun) begin(ctx context.Context) error {
-	for {
-		service, err := r.Source.Describe(ctx)
-		if err == nil && r.Check != nil {
-			err = r.Check(ctx, service)
-		}
-		if err != nil {
-			return err
-		}
-		if !service.Backfilling {
-			break
-		}
-		// A partial history can't be distinguished from a complete one, so wait until the service has all of it.
-		r.await(ctx, "the service is still backfilling its own history", backfillingEvery)
+	service, err := r.Source.Describe(ctx)
+	if err == nil && r.Check != nil {
+		err = r.Check(ctx, service)
+	}
+	switch {
+	case err != nil:
+		return err
+	case service.Backfilling: // a partial history can't be distinguished from a complete one
+		return errors.New("the service is still backfilling its own history")
 	}
 	at, known, err := r.Sink.TransactionsPosition(ctx)
 	if err != nil {
@@ -135,17 +122,8 @@ func (r *transactionsRun) begin(ctx context.Context) error {
 	if r.Watch.Resumed != nil {
 		r.Watch.Resumed(at)
 	}
-	newest, err := r.Source.NewestTransactions(ctx, 1)
-	if err != nil {
-		return err
-	}
 	r.at, r.pages = at, NewTransactionPages(r.Source, known, at.LastSeq == int64(len(known)))
 	r.writes = transactionsWrites{sink: r.Sink, order: newOrderedCommits()}
-	r.goal, r.seen, r.passed = ledger.TransactionsMark{}, true, false
-	if len(newest) > 0 {
-		r.goal = newest[0].Mark()
-		r.seen = slices.ContainsFunc(known, func(m ledger.TransactionsMark) bool { return m.Is(&newest[0]) })
-	}
 	return nil
 }
 
@@ -170,16 +148,16 @@ func (r *transactionsRun) read(ctx context.Context) (fits bool, err error) {
 		switch {
 		case idle && ctx.Err() != nil:
 			return fits, nil
-		case idle && r.reachesGoal():
-			err = r.reached(ctx)
-		case len(batch.records) > 0 && ctx.Err() == nil && !r.reachesGoal() && r.writes.takes(batch.full()):
+		case len(batch.records) > 0 && ctx.Err() == nil && r.writes.takes(batch.full()):
 			r.writes.begin(ctx, r.at, batch.records)
 			batch.records = nil
 		case idle && batch.err != nil:
 			return fits, batch.err
 		case idle && batch.end:
-			err = r.current(ctx)
-			batch.end, fits = false, fits || err == nil
+			if err := r.current(ctx); err != nil {
+				return fits, err
+			}
+			batch.end, fits = false, true
 		case idle && !more:
 			return fits, nil
 		default:
@@ -193,9 +171,6 @@ func (r *transactionsRun) read(ctx context.Context) (fits bool, err error) {
 				batch.add(page)
 				more, fits = ok, fits || len(page.records) > 0
 			}
-		}
-		if err != nil {
-			return fits, err
 		}
 	}
 }
@@ -216,40 +191,17 @@ func (r *transactionsRun) written(ctx context.Context) error {
 		}
 		r.warnUnknown(ctx, write.records)
 		r.meter.Add(ctx, r.at.LastSeq, len(write.records))
-		r.answered(ctx)
-		r.passed = r.passed || r.seen && r.goal.EventID != ""
-		r.seen = r.seen || slices.ContainsFunc(write.records, func(t ledger.Record) bool { return r.goal.Is(&t) })
+		r.retry.Worked()
 	}
 }
 
-// reachesGoal reports whether the goal is reached although no page was without new records: from a busy service none
-// may ever be. A batch behind the goal is stored too, which has the records that are equal to the goal.
-func (r *transactionsRun) reachesGoal() bool { return r.passed && (r.UntilCurrent || r.at.Rereading) }
-
-// current is called when the history was read to its end.
+// current is called when the history was read to its end, which ends reading again, and the loop if it is UntilCurrent.
 func (r *transactionsRun) current(ctx context.Context) error {
-	switch {
-	case !r.seen:
-		return fmt.Errorf("the service serves nothing after the last stored record, but its newest is %q; or it serves "+
-			"fewer records in a page than share an event id", r.goal.EventID)
-	case r.at.Rereading && r.at.LastSeq == 0:
-		return &TransactionsMisfit{What: "it is empty"} // it had records
+	if r.at.Rereading && r.at.LastSeq == 0 {
+		return errors.New("the service is behind: its history is empty, and records of it were stored")
 	}
-	r.answered(ctx)
+	r.retry.Worked()
 	r.meter.Idle()
-	if !r.caughtUp {
-		r.caughtUp = true
-		r.Logger.InfoContext(ctx, "caught up", "stream", "transactions", "last_seq", r.at.LastSeq)
-	}
-	err := r.reached(ctx)
-	if r.Watch.Current != nil && (err == nil || errors.Is(err, errReached)) {
-		r.Watch.Current()
-	}
-	return err
-}
-
-// reached notes that the goal is stored, which ends reading again, and the loop if it is UntilCurrent.
-func (r *transactionsRun) reached(ctx context.Context) error {
 	if r.at.Rereading {
 		at, err := r.Sink.CompleteTransactions(context.WithoutCancel(ctx), r.at)
 		if err != nil {
@@ -262,65 +214,53 @@ func (r *transactionsRun) reached(ctx context.Context) error {
 			r.Watch.Committed(at, 0)
 		}
 	}
+	if !r.caughtUp {
+		r.caughtUp = true
+		r.Logger.InfoContext(ctx, "caught up", "stream", "transactions", "last_seq", r.at.LastSeq)
+	}
+	if r.Watch.Current != nil {
+		r.Watch.Current()
+	}
 	if r.UntilCurrent {
 		return errReached
 	}
 	return nil
 }
 
-// misfits handles a service whose records do not fit those that are stored.
+// misfits handles a service whose records do not fit those that are stored. Only where it shows something else it
+// returns nil: the history is to be read again.
 func (r *transactionsRun) misfits(ctx context.Context, misfit *TransactionsMisfit) error {
-	behind, err := r.isBehind(ctx)
-	switch {
-	case err != nil:
-		return err
-	case behind:
-		return r.behind(ctx)
-	case misfit.Short:
-		return misfit // to be tried again
-	case time.Since(r.cleared) < clearEvery:
-		r.await(ctx, "the history must be read again once more, a while after the last time: "+misfit.What, behindEvery)
-		return nil
-	case r.at.LastSeq > 0:
-		// The service may have got what it lacked since it was asked for the page.
-		_, err := r.pages.Next(ctx)
-		if still, ok := errors.AsType[*TransactionsMisfit](err); !ok || still.Short {
-			return cmp.Or(err, error(misfit))
-		}
-	}
-	return r.clear(ctx, misfit.What)
-}
-
-// isBehind reports whether the service does not have the last stored record, and what it shows is stored.
-func (r *transactionsRun) isBehind(ctx context.Context) (bool, error) {
 	newest, err := r.Source.NewestTransactions(ctx, behindDepth)
 	if err != nil {
-		return false, err
+		return err
 	}
 	ids := make([]string, len(newest))
 	for i := range newest {
 		ids[i] = newest[i].EventID
 	}
 	stored, err := r.Sink.StoredTransactions(ctx, ids)
-	if err != nil || !stored {
-		return false, err
+	if err != nil {
+		return err
 	}
-	return r.pages.lacksLast(ctx, newest)
-}
-
-// behind waits for a service that is behind what is stored: another instance that lags, or one that lost its history
-// and takes it in again.
-func (r *transactionsRun) behind(ctx context.Context) error {
-	why := "its history is empty, and records of it were stored"
-	if n := len(r.pages.known); n > 0 {
-		why = fmt.Sprintf("the newest stored record, %q, is not in its history yet", r.pages.known[n-1].EventID)
+	last := r.pages.known[len(r.pages.known)-1]
+	switch {
+	case stored && !slices.ContainsFunc(newest, func(t ledger.Record) bool { return last.Is(&t) }):
+		// another instance that lags, or one that lost its history and takes it in again
+		if r.UntilCurrent && !r.at.Rereading { // all that it shows is stored
+			return errReached
+		}
+		return fmt.Errorf("the service is behind: the newest stored record, %q, is not in its history yet", last.EventID)
+	case misfit.Short:
+		return misfit // to be tried again
+	case time.Since(r.cleared) < clearEvery:
+		return fmt.Errorf("the history must be read again once more, a while after the last time: %w", misfit)
 	}
-	wait, reached := behindEvery, error(nil)
-	if r.UntilCurrent && !r.at.Rereading { // all that it shows is stored
-		wait, reached = 0, errReached
+	// The service may have got what it lacked since it was asked for the page.
+	_, err = r.pages.Next(ctx)
+	if still, ok := errors.AsType[*TransactionsMisfit](err); !ok || still.Short {
+		return cmp.Or(err, error(misfit))
 	}
-	r.await(ctx, "the service is behind: "+why, wait)
-	return reached
+	return r.clear(ctx, misfit.What)
 }
 
 // clear removes the records, to read them again from the beginning: that is right whatever happened to the service.
@@ -332,46 +272,10 @@ func (r *transactionsRun) clear(ctx context.Context, why string) error {
 		return err
 	}
 	r.cleared, r.caughtUp = time.Now(), false
-	r.arrived(ctx)
-	if r.Watch.Rereading != nil {
-		r.Watch.Rereading(why)
-	}
 	if r.Watch.Committed != nil {
 		r.Watch.Committed(at, 0)
 	}
 	return nil
-}
-
-// answered resets the retry's waits, after the records of a read are committed.
-func (r *transactionsRun) answered(ctx context.Context) {
-	r.arrived(ctx)
-	r.retry.Worked()
-}
-
-// await reports, once, that the loop waits for the service, and why, and waits.
-func (r *transactionsRun) await(ctx context.Context, why string, wait time.Duration) {
-	if r.waiting != why {
-		r.waiting = why
-		r.Logger.WarnContext(ctx, "waiting for the service of the transaction history", "stream", "transactions",
-			"reason", why)
-		if r.Watch.Waiting != nil {
-			r.Watch.Waiting(why)
-		}
-	}
-	r.retry.Worked()
-	Sleep(ctx, wait)
-}
-
-// arrived reports that the wait is over.
-func (r *transactionsRun) arrived(ctx context.Context) {
-	if r.waiting == "" {
-		return
-	}
-	r.waiting = ""
-	r.Logger.InfoContext(ctx, "the service need not be waited for any more", "stream", "transactions")
-	if r.Watch.Waiting != nil {
-		r.Watch.Waiting("")
-	}
 }
 
 // warnUnknown logs once that there are records of unknown kinds.

@@ -361,7 +361,7 @@ type transactionsLoop struct {
 	set     func(*Transactions) // what the test sets otherwise
 
 	mu         sync.Mutex
-	events     []string // what the watch was told, in order, but for positions and numbers
+	recovered  int // times
 	retries    []error
 	done       chan error
 	cancel     context.CancelFunc // of the run under way
@@ -372,12 +372,6 @@ func newTransactionsLoop(t *testing.T, records []ledger.Record) *transactionsLoo
 	return &transactionsLoop{t: t, service: newTransactionsScript(records), memory: newTransactionsMemory(), done: make(chan error, 1)}
 }
 
-func (l *transactionsLoop) tell(event string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.events = append(l.events, event)
-}
-
 func (l *transactionsLoop) watch() TransactionsWatch {
 	return TransactionsWatch{
 		Current: func() {
@@ -385,9 +379,11 @@ func (l *transactionsLoop) watch() TransactionsWatch {
 			defer l.mu.Unlock()
 			l.currentFor++
 		},
-		Waiting:   func(why string) { l.tell("waiting: " + why) },
-		Rereading: func(why string) { l.tell("rereading: " + why) },
-		Recovered: func() { l.tell("recovered") },
+		Recovered: func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.recovered++
+		},
 		Retrying: func(err error, _ time.Duration) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
@@ -411,16 +407,18 @@ func (l *transactionsLoop) run() (stop func() error) {
 	}
 }
 
-func (l *transactionsLoop) heard() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.events)
-}
-
 func (l *transactionsLoop) retried() []error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.retries)
+}
+
+// waits requires that the loop has tried again, and last because of this.
+func (l *transactionsLoop) waits(why string) {
+	l.t.Helper()
+	tries := l.retried()
+	require.NotEmpty(l.t, tries)
+	require.ErrorContains(l.t, tries[len(tries)-1], why)
 }
 
 func (l *transactionsLoop) current() int {

@@ -30,7 +30,6 @@ func TestReadsTheHistoryAndGoesOnPolling(t *testing.T) {
 			require.Equal(t, words(l.service.all()), words(l.memory.stored()))
 		}
 		require.NoError(t, stop())
-		require.Empty(t, l.heard())
 		require.Empty(t, l.memory.mistakes)
 		require.Equal(t, 1, l.told.lines("caught up"))
 		require.Zero(t, l.told.lines("WARN"))
@@ -50,7 +49,7 @@ func TestReadsOnFromTheStoredWindow(t *testing.T) {
 		pass(time.Minute)
 		require.NoError(t, stop())
 		require.Equal(t, words(l.service.all()), words(l.memory.stored()))
-		require.Empty(t, l.heard())
+		require.Empty(t, l.retried())
 		require.Equal(t, 1, l.service.requests("after ")-l.service.requests("after #"), "the beginning was read once")
 		require.Less(t, l.service.requests("after")-asked, 30)
 	})

@@ -127,13 +127,6 @@ func (x *indexer) failure() error {
 	return all
 }
 
-// alone reports whether a stream is the only one that is read.
-func (x *indexer) alone() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return len(x.streams) == 1
-}
-
 const scanService = "the Scan service"
 
 // stream is one of the streams of a daemon. Each is led, waits and fails independently of the others: another process

@@ -36,7 +36,6 @@ func newTransactionsService(cfg config.Sources, logger *slog.Logger, seen observ
 type transactions struct {
 	*indexer
 	service transactionsService
-	offered ingest.TransactionsOffered
 }
 
 func newTransactions(x *indexer) (*transactions, error) {
@@ -44,8 +43,7 @@ func newTransactions(x *indexer) (*transactions, error) {
 	if err != nil {
 		return nil, err
 	}
-	offered := ingest.TransactionsOffered{Logger: x.logger, LookAgain: lookAgainAfter}
-	return &transactions{indexer: x, service: service, offered: offered}, nil
+	return &transactions{indexer: x, service: service}, nil
 }
 
 func (h *transactions) ping(ctx context.Context) error {
@@ -71,24 +69,7 @@ func (h *transactions) connect(ctx context.Context) error {
 	return nil
 }
 
-// connectAsLeader does the same for a leader, with what the loop has read, and records the network in a new database.
-func (h *transactions) connectAsLeader(ctx context.Context, leader *store.TransactionsWriter,
-	service ledger.TransactionsService) error {
-	if !h.offered.Described(service) {
-		stored, err := h.store.Network(ctx)
-		if stored != "" {
-			h.service.HistorySeen()
-		}
-		return err
-	}
-	return leader.RecordNetwork(ctx, service.NetworkID)
-}
-
-// blocker reports that there was no history at the last request, until it is time to ask again. A process that waits
-// for it is ready if the service is a Scan, which has no history from Splice 0.7 on.
-func (h *transactions) blocker(context.Context) (state string, ready bool, err error) {
-	return h.offered.Wait(), h.offered.IsScan(), nil
-}
+func (h *transactions) blocker(context.Context) (state string, ready bool, err error) { return "", true, nil }
 
 func (h *transactions) take(ctx context.Context) (*store.Leader, func(context.Context, *stream) (bool, error), bool,
 	error) {
@@ -101,21 +82,15 @@ func (h *transactions) take(ctx context.Context) (*store.Leader, func(context.Co
 
 func (h *transactions) run(ctx context.Context, s *stream, leader *store.TransactionsWriter) (done bool, err error) {
 	t := &transactionsTerm{transactions: h, stream: s, report: h.report(s.name(), leader.Leader)}
-	if h.offered.Absent() == nil { // else the state stays until the service has answered
-		t.setState()
-	}
-	defer func() {
-		if h.offered.Absent() == nil {
-			h.metrics.TasksEnded(s.name())
-		}
-	}()
+	t.setState()
+	defer h.metrics.TasksEnded(s.name())
 	report, endRecording := startRecording(ctx, leader.RecordProgress, h.logger, h.cfg.Show)
 	watch := t.watch(ctx)
 	watch.Progress = report
 	loop := ingest.Transactions{
 		Source: h.service, Sink: transactionsSink{leader, h},
 		Check: func(ctx context.Context, service ledger.TransactionsService) error {
-			return h.connectAsLeader(ctx, leader, service)
+			return leader.RecordNetwork(ctx, service.NetworkID)
 		},
 		UntilCurrent: h.cfg.UntilCurrent, Logger: h.logger, Watch: watch,
 	}
@@ -129,10 +104,15 @@ func (h *transactions) run(ctx context.Context, s *stream, leader *store.Transac
 	endTasks()
 	tasks.end(ctx, h.indexer)
 	endRecording()
-	switch {
-	case errors.Is(err, ledger.ErrNotOffered):
-		return t.notOffered(ctx, err)
-	case err != nil:
+	if errors.Is(err, ledger.ErrNotOffered) {
+		err = &ledger.Problem{
+			What: "the Scan service has no transaction history (POST /v0/transactions), which is gone from Splice 0.7 on",
+			Do: "read the updates of the network instead, with --scan-history=updates, into schema network (what is stored " +
+				"of the history stays); or give a Scan of Splice 0.6 or earlier with --scan-url, mostly https://HOST/api/scan",
+			Err: err,
+		}
+	}
+	if err != nil {
 		t.report.Note(ctx, err.Error())
 	}
 	return err == nil, err
@@ -151,32 +131,11 @@ func (h *transactions) startTasks(ctx context.Context, leader *store.Transaction
 	return b
 }
 
-// notOffered reports once that the service has no history, with the cure. The updates continue without it; if there are
-// none, or with --until-current, the stream fails.
-func (t *transactionsTerm) notOffered(ctx context.Context, err error) (done bool, _ error) {
-	news := t.offered.NoteAbsent(err)
-	absent, scan, wait := t.offered.Absent(), t.offered.IsScan(), t.offered.Wait()
-	reason := ingest.Reason(absent)
-	t.report.Note(ctx, reason)
-	// What is not known to be a Scan may be one that is starting: it is asked again soon, and is no failure yet.
-	if (scan || t.cfg.UntilCurrent || t.alone()) && !t.noteFailure(t.stream, absent) {
-		return false, absent
-	}
-	t.stream.set(admin.Waits, scan, wait)
-	if news {
-		t.logger.WarnContext(ctx, "there is no transaction history to read; the updates continue without it",
-			"stream", t.stream.name(), "error", reason)
-	}
-	return t.cfg.UntilCurrent, nil
-}
-
 type transactionsTerm struct {
 	*transactions
-	stream *stream
-	report ingest.TaskReport // why there are no records, for `indexer status`
-
-	waiting   string // for what; empty: for nothing
-	rereading string // why the history is read again; empty: it is not
+	stream    *stream
+	report    ingest.TaskReport // why there are no records, for `indexer status`
+	rereading bool              // the history is read again
 }
 
 // watch returns the callbacks that report to metrics and health.
@@ -187,39 +146,16 @@ func (t *transactionsTerm) watch(ctx context.Context) ingest.TransactionsWatch {
 				t.service.HistorySeen()
 			}
 			t.metrics.TransactionsResumed(at.LastSeq, at.Rereading)
-			if at.Rereading && t.rereading == "" {
-				t.rereading = "that was begun before"
-				t.setState()
-			}
+			t.setRereading(at.Rereading)
 		},
 		Committed: func(at ledger.TransactionsPosition, records int) {
 			t.metrics.TransactionsCommitted(at.LastSeq, at.Rereading, records)
+			t.setRereading(at.Rereading)
 			t.noteRead(ctx)
-			if !at.Rereading && t.rereading != "" {
-				t.rereading = ""
-				t.setState()
-			}
 		},
 		Current: func() {
 			t.metrics.TransactionsCurrent()
 			t.noteRead(ctx)
-			if t.rereading != "" {
-				t.rereading = ""
-				t.setState()
-			}
-		},
-		Waiting: func(why string) {
-			t.waiting = why
-			t.setState()
-			if why != "" {
-				t.metrics.SourceLost(t.stream.name())
-				t.report.Note(ctx, "waiting: "+why)
-			}
-		},
-		Rereading: func(why string) {
-			t.metrics.SourceLost(t.stream.name())
-			t.rereading = why
-			t.setState()
 		},
 		Retrying: func(err error, _ time.Duration) {
 			t.metrics.Retrying(t.stream.name(), retryReason(err))
@@ -230,26 +166,28 @@ func (t *transactionsTerm) watch(ctx context.Context) ingest.TransactionsWatch {
 	}
 }
 
-// setState sets the state of the stream. Waiting for the service counts as ready: neither another process nor an
-// operator could do anything about it.
-func (t *transactionsTerm) setState() {
-	state, text := admin.Leads, "leading"
-	switch {
-	case t.waiting != "":
-		state, text = admin.Waits, text+", waiting: "+t.waiting
-	case t.rereading != "":
-		text += ", reading the history again from its beginning: " + t.rereading
+// setRereading notes whether the history is read again; why is in the log.
+func (t *transactionsTerm) setRereading(now bool) {
+	if t.rereading == now {
+		return
 	}
-	t.stream.set(state, true, text)
+	if t.rereading = now; now {
+		t.metrics.SourceLost(t.stream.name())
+	}
+	t.setState()
+}
+
+func (t *transactionsTerm) setState() {
+	text := "leading"
+	if t.rereading {
+		text += ", reading the history again from its beginning"
+	}
+	t.stream.set(admin.Leads, true, text)
 }
 
 // noteRead records that the history was read; an earlier term may have found none.
 func (t *transactionsTerm) noteRead(ctx context.Context) {
 	t.stream.retry.Worked() // both sides answered
-	if t.offered.NotePresent(ctx) {
-		t.noteFailure(t.stream, nil)
-		t.setState()
-	}
 	t.report.Note(ctx, "")
 }
 

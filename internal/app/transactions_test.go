@@ -122,12 +122,11 @@ func reportedBalances(t *testing.T, databaseURL string, round int64) map[string]
 	return balances
 }
 
-// A Scan of Splice 0.7 or later does not have the history, or loses it with an upgrade: that is said once, with the way
+// A Scan of Splice 0.7 or later does not have the history, or loses it with an upgrade: the stream fails with the way
 // out, and the updates continue.
 func TestScanWithoutAHistory(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "waits between tries, as the commands do")
-	const said = "there is no transaction history to read; the updates continue without it"
 	for _, when := range []string{"from the start", "in the middle"} {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
@@ -149,21 +148,16 @@ func TestScanWithoutAHistory(t *testing.T) {
 				want = old.Truth()
 				server.turnTo(recent)
 			}
-			line := log.wait(t, said)
-			require.Equal(t, "WARN", line["level"])
-			require.Contains(t, line["error"], "give a Scan of Splice 0.6 or earlier with --scan-url, or leave it out: who holds what is answered by ledger.holdings")
+			require.Contains(t, log.wait(t, othersGoOn)["error"], "give a Scan of Splice 0.6 or earlier with --scan-url")
 			l.Grow(100)
 			waitFor(t, database, lastUpdate(l))
-			status, body := readiness(t, &log)
-			require.Equal(t, http.StatusOK, status, body)
-			require.Contains(t, body, "\nupdates: leading\ntransactions: waiting: the Scan service has no transaction history")
-			_, metrics := ask(t, &log, "/metrics")
-			require.Contains(t, metrics, "\nledger_indexer_task_failing{task=\"transactions\"} 1\n")
+			_, body := readiness(t, &log)
+			require.Contains(t, body, "\nupdates: leading\ntransactions: failed: the Scan service has no transaction history")
 			require.NoError(t, daemon.finish())
-			require.Len(t, log.lines(t, said), 1)
+			require.Len(t, log.lines(t, othersGoOn), 1)
 			require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End()), relations(t, database)))
 			require.Empty(t, sandbox.Diff(want, historyRelations(t, database)))
-			require.Equal(t, 1, count(t, database, "indexer.tasks WHERE task = 'transactions' AND failure LIKE '%ledger.holdings'"))
+			require.Equal(t, 1, count(t, database, "indexer.tasks WHERE task = 'transactions' AND failure LIKE '%--scan-history=updates%'"))
 		})
 	}
 	t.Run("until current", func(t *testing.T) {
@@ -177,12 +171,9 @@ func TestScanWithoutAHistory(t *testing.T) {
 		var log journal
 		ended := make(chan error, 1)
 		go func() { ended <- RunIndexer(t.Context(), cfg, log.logger()) }()
-		log.wait(t, said) // before the updates are read
-		log.wait(t, "stopped")
-		_, body := readiness(t, &log)
-		require.Contains(t, body, "\ntransactions: stopped: the Scan service has no transaction history")
+		log.wait(t, othersGoOn) // before the updates are read
 		server.turnTo(sandbox.NewServer(l, sandbox.ServerOptions{ListLimit: 20, Version: "3.4"}))
-		requireProblem(t, <-ended, "gone from Splice 0.7 on", "ledger.holdings")
+		requireProblem(t, <-ended, "gone from Splice 0.7 on", "--scan-history=updates")
 		want := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.4"}, l.End())
 		require.Empty(t, sandbox.Diff(want, relations(t, database)), "the updates were read to the end before")
 	})
@@ -192,13 +183,11 @@ func TestScanWithoutAHistory(t *testing.T) {
 		cfg := indexerFor(throwaway.Migrated(t, migrate), "", defaultScope())
 		cfg.UntilCurrent = false
 		cfg.ScanURL = []string{serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{Release: "0.7.1"}))}
-		requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), "gone from Splice 0.7 on", "ledger.holdings")
+		requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), "gone from Splice 0.7 on", "--scan-history=updates")
 		cfg.ScanURL[0] += "/elsewhere"
-		requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), "at the Scan URL", "check --scan-url")
+		requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), "does not speak as a Scan service", "mostly https://HOST/api/scan")
 	})
 }
-
-const unnamed = "the Scan service does not report its network: one of another network behind the URL would not be noticed"
 
 // A Scan service that is down does not disturb the updates, and a participant that is down not the history.
 func TestOneSourceDownDoesNotDisturbTheOther(t *testing.T) {
@@ -207,22 +196,10 @@ func TestOneSourceDownDoesNotDisturbTheOther(t *testing.T) {
 	l := sandbox.NewLedger(sandbox.Options{Seed: 63})
 	l.Grow(100)
 	var scanDown, ledgerDown atomic.Bool
-	var unheard atomic.Bool // at first the proxy before the Scan knows nothing of it
-	unheard.Store(true)
-	var heard atomic.Bool // from where the Scan is asked who it is: between this and its history it would be one without a name
 	fault := func(down *atomic.Bool) func(*http.Request) *sandbox.Fault {
-		return func(r *http.Request) *sandbox.Fault {
-			if down == &scanDown && heard.Load() && strings.HasSuffix(r.URL.Path, "/dso-party-id") {
-				heard.Store(false)
-				unheard.Store(false)
-				down.Store(false)
-			}
+		return func(*http.Request) *sandbox.Fault {
 			if down.Load() {
-				status := http.StatusBadGateway
-				if down == &scanDown && unheard.Load() {
-					status = http.StatusNotFound
-				}
-				return &sandbox.Fault{Status: status, ContentType: "text/html", Body: "<html>away</html>"}
+				return &sandbox.Fault{Status: http.StatusBadGateway, ContentType: "text/html", Body: "<html>away</html>"}
 			}
 			return nil
 		}
@@ -234,8 +211,7 @@ func TestOneSourceDownDoesNotDisturbTheOther(t *testing.T) {
 	cfg.ScanURL, cfg.Listen = []string{serveScan(t, scan)}, "127.0.0.1:0"
 	var log journal
 	daemon := startLogged(t, cfg, log.logger())
-	log.wait(t, "there is no transaction history to read; the updates continue without it")
-	waitForTask(t, database, "there is no transaction history%at the Scan URL%check --scan-url%")
+	waitForTask(t, database, "%502 Bad Gateway%")
 	// What was committed is seen a moment before the process says so.
 	tells := func(parts ...string) {
 		t.Helper()
@@ -252,11 +228,7 @@ func TestOneSourceDownDoesNotDisturbTheOther(t *testing.T) {
 		tells("\nupdates: leading\n", "\nscan: ")
 
 		ledgerDown.Store(true)
-		if unheard.Load() {
-			heard.Store(true)
-		} else {
-			scanDown.Store(false)
-		}
+		scanDown.Store(false)
 		l.Grow(50)
 		waitForHistory(t, database, scan)
 		tells("\ntransactions: leading\n", "\nscan: reachable\n")
@@ -264,14 +236,12 @@ func TestOneSourceDownDoesNotDisturbTheOther(t *testing.T) {
 	}
 	waitFor(t, database, lastUpdate(l))
 	require.NoError(t, daemon.finish())
-	require.Len(t, log.lines(t, "there is no transaction history to read; the updates continue without it"), 1)
-	require.Len(t, log.lines(t, "the Scan service has a transaction history now"), 1)
-	require.Empty(t, log.lines(t, unnamed), "a proxy is no service")
 	require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End()), relations(t, database)))
 	require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))
 }
 
-// A service that is still completing its own history is waited for, which is told and makes nobody less ready.
+// A service that is still completing its own history is tried again, and so is a proxy that finds nothing behind it where
+// a history is stored.
 func TestAServiceThatIsBackfillingIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 65})
@@ -285,35 +255,25 @@ func TestAServiceThatIsBackfillingIsWaitedFor(t *testing.T) {
 	daemon := startLogged(t, cfg, log.logger())
 	waitForTask(t, database, "%502 Bad Gateway%")
 	server.turnTo(scan)
-	waiting := "ready\ntransactions: leading, waiting: the service is still backfilling its own history\ndatabase: reachable\nscan: reachable\n"
-	eventually(t, waiting, func() bool {
-		_, body := readiness(t, &log)
-		return body == waiting
-	})
-	waitForTask(t, database, "waiting: the service is still backfilling its own history")
+	waitForTask(t, database, "the service is still backfilling its own history")
+	_, body := readiness(t, &log)
+	require.Contains(t, body, "transactions: leading, trying again: the service is still backfilling its own history\n")
 	require.Zero(t, count(t, database, "ledger.transactions"))
+	scan.SetBackfilling(false)
+	log.wait(t, "caught up")
 	require.NoError(t, daemon.finish())
 
-	// A proxy that finds nothing behind it at the start passes, where it is known that there was a Scan, or a history.
-	conn, err := pgx.Connect(t.Context(), database)
-	require.NoError(t, err)
-	defer conn.Close(t.Context())
-	scan.SetBackfilling(false)
-	for range 2 {
-		server.turnTo(page(http.StatusNotFound))
-		var log journal
-		daemon = startLogged(t, cfg, log.logger())
-		require.Contains(t, log.wait(t, "retrying")["error"], "what answers now is not a Scan service")
-		server.turnTo(scan)
-		log.wait(t, "caught up")
-		eventually(t, "the task works again", func() bool {
-			return count(t, database, "indexer.tasks WHERE task = 'transactions' AND succeeded_at > failed_at") > 0
-		})
-		require.NoError(t, daemon.finish())
-		require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))
-		_, err = conn.Exec(t.Context(), "DELETE FROM indexer.network")
-		require.NoError(t, err)
-	}
+	server.turnTo(page(http.StatusNotFound))
+	var again journal
+	daemon = startLogged(t, cfg, again.logger())
+	require.Contains(t, again.wait(t, "retrying")["error"], "what answers now is not a Scan service")
+	server.turnTo(scan)
+	again.wait(t, "caught up")
+	eventually(t, "the task works again", func() bool {
+		return count(t, database, "indexer.tasks WHERE task = 'transactions' AND succeeded_at > failed_at") > 0
+	})
+	require.NoError(t, daemon.finish())
+	require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))
 }
 
 // A record that can't be understood ends the history with an error that names it and the field, and nothing of its page

@@ -26,7 +26,7 @@ type Transactions struct {
 	usable    bool   // the service's history can be compared
 	lacking   bool   // the service has fewer records than are stored
 
-	patience time.Duration // with a service that can't be read any more when the history was cleared; 0: 2 minutes
+	most int // how often reading it again is tried, in tests; 0: mostTries
 }
 
 // A page with at least this many records, all of which differ, means that the service has another order.
@@ -266,7 +266,6 @@ func (h *Transactions) readAgain(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	tries := 0
-	var waits *time.Timer
 	loop := ingest.Transactions{Source: h.Source, Sink: h.Repairer.History(), UntilCurrent: true, Logger: h.Logger,
 		Watch: ingest.TransactionsWatch{
 			Committed: func(at ledger.TransactionsPosition, _ int) {
@@ -274,16 +273,8 @@ func (h *Transactions) readAgain(ctx context.Context) error {
 				h.Begin(Progress{Step: step, Done: at.LastSeq})
 			},
 			Retrying: func(err error, _ time.Duration) {
-				if tries++; tries >= mostTries {
-					cancel(err)
-				}
-			},
-			Waiting: func(why string) {
-				if waits != nil {
-					waits.Stop()
-				}
-				if why != "" {
-					waits = time.AfterFunc(cmp.Or(h.patience, 2*time.Minute), func() { cancel(unreadable(why)) })
+				if tries++; tries >= cmp.Or(h.most, mostTries) {
+					cancel(unreadable(err))
 				}
 			},
 		}}
@@ -293,10 +284,10 @@ func (h *Transactions) readAgain(ctx context.Context) error {
 	return nil
 }
 
-// unreadable is the error for a service that was waited for long enough.
-func unreadable(why string) error {
+// unreadable is the error for a history that was cleared and can't be read again.
+func unreadable(err error) error {
 	return &ledger.Problem{
-		What: "the transaction history was cleared, to be read again, and its service can't be read yet: " + why,
-		Do:   "let `indexer run` read it when it can be, and verify again then",
+		What: "the transaction history was cleared, to be read again, and that can't be done yet", Err: err,
+		Do: "let `indexer run` read it when it can be, and verify again then",
 	}
 }
