@@ -12,8 +12,8 @@ import (
 // How often a Meter, which measures the progress of a stream, measures and reports.
 const (
 	logEvery = 10 * time.Second
-	// report is called this often, so that a bar moves, but not in the first reportAfter: short work needs no bar.
-	reportEvery = 250 * time.Millisecond
+	// report is called this often, but not in the first reportAfter: of short work nobody has to hear.
+	reportEvery = time.Second
 	reportAfter = 2 * time.Second
 	// The rate is that of the last rateSpan. A sample is taken every rateStep.
 	rateSpan = 10 * time.Second
@@ -43,7 +43,7 @@ type progressSample struct {
 }
 
 // NewMeter measures work that begins now. start has its Stream, Unit, and, if known, Start and End. report, if not nil,
-// is called about four times a second, one call at a time, and must return quickly.
+// is called about once a second, one call at a time, and must return quickly.
 func NewMeter(logger *slog.Logger, start ledger.Progress, report func(ledger.Progress)) *Meter {
 	m := &Meter{logger: logger, report: report, current: start}
 	m.current.Position = start.Start

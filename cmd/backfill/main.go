@@ -10,7 +10,6 @@ import (
 	"os"
 
 	"ledgerindexer/internal/app"
-	"ledgerindexer/internal/base/terminal"
 	"ledgerindexer/internal/base/version"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
@@ -38,8 +37,7 @@ type snapshotCommand struct{ app.Backfill }
 
 func (*snapshotCommand) Logged() {}
 
-func (c *snapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
-	c.Show = bar.Show
+func (c *snapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	stored, err := app.RunBackfill(ctx, c.Backfill, logger, nil)
 	return printSeeded(out, stored, err, "indexer run")
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 
 	"ledgerindexer/internal/app"
-	"ledgerindexer/internal/base/terminal"
 	"ledgerindexer/internal/config"
 )
 
@@ -24,9 +23,7 @@ func (*networkSnapshotCommand) Help() string {
 		"and reads the updates in them only to find the creations."
 }
 
-func (c *networkSnapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output,
-	bar *terminal.Bar) error {
-	c.Show = bar.Show
+func (c *networkSnapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	if c.ActiveOnly && c.Files.Files == "" {
 		return &config.UsageError{Err: errors.New("--active-only is for bulk files: give --files, or leave it out to seed " +
 			"from a snapshot of the service")}

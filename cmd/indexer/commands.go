@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"ledgerindexer/internal/app"
-	"ledgerindexer/internal/base/terminal"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/store"
 )
@@ -20,8 +19,7 @@ import (
 // The commands that only call another package: run, migrate, healthcheck. Each of the others has a file of its own.
 
 // Run runs the daemon until ctx ends.
-func (c *runCommand) Run(ctx context.Context, logger *slog.Logger, bar *terminal.Bar, reload *config.Reload) error {
-	c.Show = bar.Show
+func (c *runCommand) Run(ctx context.Context, logger *slog.Logger, reload *config.Reload) error {
 	c.Changes = func(ctx context.Context, apply func(now app.Indexer) (applied []string)) {
 		reload.OnHangup(ctx, logger, func(command any) []string { return apply(command.(*runCommand).Indexer) })
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"ledgerindexer/internal/app"
-	"ledgerindexer/internal/base/terminal"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 )
@@ -39,8 +38,7 @@ func (c *reanchorCommand) Validate() error {
 	return c.Database.Validate()
 }
 
-func (c *reanchorCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
-	c.Show = bar.Show
+func (c *reanchorCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	done, err := app.RunReanchor(ctx, c.Reanchor, logger)
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"ledgerindexer/internal/app"
-	"ledgerindexer/internal/base/terminal"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
@@ -59,11 +58,11 @@ type relationDifference struct {
 
 const resultRepaired result = "repaired"
 
-func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
+func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	r := verifyReport{First: []audit.Difference{}, Relations: []relationDifference{}, repairs: c.Repair}
 	counts := map[relationDifference]int64{}
 	cfg := app.VerifyConfig{Database: c.Database, Sources: config.Sources(c.optionalSources),
-		RequestLimits: c.RequestLimits, Verify: c.Verify, Show: bar.Show}
+		RequestLimits: c.RequestLimits, Verify: c.Verify}
 	verified, err := app.RunVerify(ctx, cfg, logger, func(d audit.Difference) {
 		if d.Rendering == nil {
 			counts[relationDifference{Relation: d.Relation, Kind: d.Kind}]++

@@ -19,8 +19,6 @@ type Backfill struct {
 	config.Snapshot
 	config.RequestLimits
 	config.Profile
-	// Show, if set, is called with the progress, about four times a second.
-	Show func(ledger.Progress) `kong:"-"`
 }
 
 // RunBackfill seeds the database from a snapshot of active contracts. wrote, if not nil, is called after each page with
@@ -34,7 +32,7 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger,
 	open := func(*store.Store) (seeder, error) {
 		return newParticipantSource(cfg.Ledger, cfg.RequestLimits, cfg.Domain(), logger, observation{})
 	}
-	return seed(ctx, open, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote, cfg.Show)
+	return seed(ctx, open, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote)
 }
 
 // RunNetworkBackfill is RunBackfill for the updates of a network, from a snapshot of a Scan service, or one in bulk
@@ -49,7 +47,7 @@ func RunNetworkBackfill(ctx context.Context, cfg NetworkBackfill, logger *slog.L
 	} else if err := requireScan(cfg.Scan); err != nil {
 		return ledger.SnapshotProgress{}, err
 	}
-	return seed(ctx, open, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote, cfg.Show)
+	return seed(ctx, open, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote)
 }
 
 func requireScan(cfg config.Scan) error {
@@ -71,7 +69,7 @@ func refuseNetworkSchemas(schemas config.Schemas) error {
 func seed(
 	ctx context.Context, open func(*store.Store) (seeder, error), database config.Database, snapshot config.Snapshot,
 	profile config.Profile, logger *slog.Logger,
-	wrote func(entries int64), show func(ledger.Progress),
+	wrote func(entries int64),
 ) (none ledger.SnapshotProgress, err error) {
 	endPprof, err := startPprof(ctx, profile, logger)
 	if err != nil {
@@ -101,7 +99,7 @@ func seed(
 	}
 	j := job[*store.UpdatesWriter]{
 		db: db, lease: store.LeaseUpdates, take: db.LeadUpdates, busy: "stop it before seeding from a snapshot",
-		stream: "snapshot", logger: logger, show: show,
+		stream: "snapshot", logger: logger,
 	}
 	var progress ledger.SnapshotProgress
 	err = j.run(ctx, func(ctx context.Context, leader *store.UpdatesWriter, report func(ledger.Progress)) (err error) {

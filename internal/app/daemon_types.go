@@ -31,8 +31,6 @@ type Indexer struct {
 	// Changes, if set, calls apply with a configuration that has changed since the start, until ctx ends. apply returns
 	// the names of the settings that are in force from then on; the others need a restart.
 	Changes func(ctx context.Context, apply func(now Indexer) (applied []string)) `kong:"-"`
-	// Show, if set, is called with the progress of long work, about four times a second.
-	Show func(ledger.Progress) `kong:"-"`
 
 	lookAgain   time.Duration // replaces lookAgainAfter in tests; 0: lookAgainAfter
 	flushTraces time.Duration // replaces how long the end waits for a collector, in tests; 0: that
@@ -134,8 +132,8 @@ const scanService = "the Scan service"
 type stream struct {
 	*indexer
 	lease      store.Lease
-	title      string     // its name in health and messages, which no other stream of the process has
-	sourceName string     // what it is read from, for messages
+	title      string // its name in health and messages, which no other stream of the process has
+	sourceName string // what it is read from, for messages
 	work       streamWork
 
 	progress progress        // guarded by mu

@@ -20,7 +20,6 @@ type job[W writer] struct {
 	busy   string // what to do if another process leads
 	stream string // for the log
 	logger *slog.Logger
-	show   func(ledger.Progress) // on the terminal; may be nil
 }
 
 // run calls work in one term after the other, until it ends in another way than by the loss of the lead. work's context
@@ -50,7 +49,7 @@ func (j job[W]) term(ctx context.Context, work func(ctx context.Context, leader 
 	defer leader.Close()
 	leading, endTerm := whileLeading(ctx, leader)
 	defer endTerm()
-	report, endRecording := startRecording(leading, leader.RecordProgress, j.logger, j.show)
+	report, endRecording := startRecording(leading, leader.RecordProgress, j.logger)
 	defer endRecording()
 	err = work(leading, leader, report)
 	if lost := leader.Err(); err != nil && lost != nil && ctx.Err() == nil && !ingest.Lasting(err) {

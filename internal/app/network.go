@@ -24,9 +24,6 @@ func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
 	if other.tracer != nil {
 		x.tracer = other.tracer.OfNetwork()
 	}
-	if x.cfg.LedgerURL != "" { // whose updates are shown
-		x.cfg.Show = nil
-	}
 	from, err := newNetwork(x.cfg.Scan(), x.logger, observed(other.metrics))
 	if err != nil {
 		return nil, err

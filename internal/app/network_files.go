@@ -23,8 +23,6 @@ type NetworkBackfill struct {
 	config.Files
 	config.Profile
 	ActiveOnly bool `env:"-" help:"From --files, store the contracts that are active at the newest snapshot in them, or the newest up to --at-offset, and no updates."`
-	// Show, if set, is called with the progress, about four times a second.
-	Show func(ledger.Progress) `kong:"-"`
 }
 
 // Loaded is what reading bulk files did.
@@ -72,7 +70,7 @@ func RunNetworkFiles(ctx context.Context, cfg NetworkBackfill, logger *slog.Logg
 		return l.loaded, err
 	}
 	j := job[*store.UpdatesWriter]{
-		db: db, lease: store.LeaseUpdates, take: db.LeadUpdates, stream: "updates", logger: logger, show: cfg.Show,
+		db: db, lease: store.LeaseUpdates, take: db.LeadUpdates, stream: "updates", logger: logger,
 		busy: "stop it before reading bulk files",
 	}
 	err = j.run(ctx, l.term)

@@ -19,8 +19,6 @@ type Reanchor struct {
 	// From says from where on is compared; nil: from the first update that is stored.
 	From  *store.PruneBefore `kong:"-"`
 	Apply bool               `env:"-" help:"Remove what is after the last offset in common. Without this flag nothing is changed."`
-	// Show, if set, is called with the progress, about four times a second.
-	Show func(ledger.Progress) `kong:"-"`
 }
 
 // Reanchored says where participant and database part, and what came of it.
@@ -98,7 +96,7 @@ func part(ctx context.Context, db *store.Store, cfg *Reanchor, logger *slog.Logg
 	}
 	stored := newSourceByScope(db, from, scope, open)
 	defer stored.Close()
-	report, end := meterSteps(ctx, logger, cfg.Show)
+	report, end := meterSteps(ctx, logger)
 	defer end()
 	if done.Divergence, err = audit.FindForkPoint(ctx, stored, db, since, report, logger); err != nil {
 		return done, fmt.Errorf("compare the updates of the participant with those that are stored: %w", err)

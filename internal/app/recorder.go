@@ -21,7 +21,6 @@ const (
 type recorder struct {
 	write  func(context.Context, ledger.Progress) error
 	logger *slog.Logger
-	show   func(ledger.Progress) // on the terminal; may be nil
 
 	mu       sync.Mutex
 	news     map[string]ledger.Progress // the progress that is not recorded yet, by stream
@@ -34,10 +33,9 @@ type recorder struct {
 // the last report and stops.
 func startRecording(
 	ctx context.Context, write func(context.Context, ledger.Progress) error, logger *slog.Logger,
-	show func(ledger.Progress),
 ) (report func(ledger.Progress), end func()) {
 	r := &recorder{
-		write: write, logger: logger, show: show,
+		write: write, logger: logger,
 		news: map[string]ledger.Progress{}, underWay: map[string]bool{}, turned: make(chan struct{}, 1),
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -49,9 +47,6 @@ func startRecording(
 }
 
 func (r *recorder) report(p ledger.Progress) {
-	if r.show != nil {
-		r.show(p)
-	}
 	r.mu.Lock()
 	turned := r.underWay[p.Stream] == p.Ended
 	r.news[p.Stream], r.underWay[p.Stream] = p, !p.Ended

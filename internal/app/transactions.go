@@ -69,7 +69,9 @@ func (h *transactions) connect(ctx context.Context) error {
 	return nil
 }
 
-func (h *transactions) blocker(context.Context) (state string, ready bool, err error) { return "", true, nil }
+func (h *transactions) blocker(context.Context) (state string, ready bool, err error) {
+	return "", true, nil
+}
 
 func (h *transactions) take(ctx context.Context) (*store.Leader, func(context.Context, *stream) (bool, error), bool,
 	error) {
@@ -84,7 +86,7 @@ func (h *transactions) run(ctx context.Context, s *stream, leader *store.Transac
 	t := &transactionsTerm{transactions: h, stream: s, report: h.report(s.name(), leader.Leader)}
 	t.setState()
 	defer h.metrics.TasksEnded(s.name())
-	report, endRecording := startRecording(ctx, leader.RecordProgress, h.logger, h.cfg.Show)
+	report, endRecording := startRecording(ctx, leader.RecordProgress, h.logger)
 	watch := t.watch(ctx)
 	watch.Progress = report
 	loop := ingest.Transactions{

@@ -185,7 +185,7 @@ func TestScanWithoutAHistory(t *testing.T) {
 		cfg.ScanURL = []string{serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{Release: "0.7.1"}))}
 		requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), "gone from Splice 0.7 on", "--scan-history=updates")
 		cfg.ScanURL[0] += "/elsewhere"
-		requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), "does not speak as a Scan service", "mostly https://HOST/api/scan")
+		requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), "/elsewhere/v0/transactions", "mostly https://HOST/api/scan")
 	})
 }
 

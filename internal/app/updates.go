@@ -89,7 +89,7 @@ func (u *updates) changeScope(ctx context.Context, leader *store.UpdatesWriter) 
 		}
 	}
 	loop := ingest.Snapshot{Source: from, Sink: leader.Resync(only), Scope: now, At: &watermark, Resync: true,
-		Logger: logger, Progress: u.cfg.Show}
+		Logger: logger}
 	if _, err := loop.Run(ctx); err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 	s.set(admin.Leads, true, "leading")
 	taskCtx, endTasks := context.WithCancel(ctx)
 	defer endTasks()
-	report, endRecording := startRecording(ctx, leader.RecordProgress, u.logger, u.cfg.Show)
+	report, endRecording := startRecording(ctx, leader.RecordProgress, u.logger)
 	now := u.identity.Load()
 	u.hosting.Participant, u.hosting.Logger, u.hosting.Count = now.id, u.logger, u.metrics.HostingChanged
 	stored := newSourceByScope(u.store, u.origin, now.scope, u.open)

@@ -20,8 +20,6 @@ type VerifyConfig struct {
 	config.Sources
 	config.RequestLimits
 	config.Verify
-	// Show, if set, is called with the progress of each step, about four times a second.
-	Show func(ledger.Progress)
 }
 
 // VerifyResult says what was compared, with which result.
@@ -73,7 +71,7 @@ func RunVerify(ctx context.Context, cfg VerifyConfig, logger *slog.Logger,
 		return VerifyResult{}, err
 	}
 	defer db.Close()
-	progress, end := meterSteps(ctx, logger, cfg.Show)
+	progress, end := meterSteps(ctx, logger)
 	defer end()
 	v := verifyRun{cfg: cfg, Verification: audit.Verification{Database: audit.New(db), Differs: found,
 		Progress: progress, Logger: logger}}
@@ -351,8 +349,7 @@ func resume(ctx context.Context, db *store.Store, from source) error {
 
 // meterSteps returns a function that takes the progress of a verification: it logs each step when it begins, and
 // measures it. end ends the last step.
-func meterSteps(ctx context.Context, logger *slog.Logger,
-	show func(ledger.Progress)) (report func(audit.Progress), end func()) {
+func meterSteps(ctx context.Context, logger *slog.Logger) (report func(audit.Progress), end func()) {
 	var now audit.Progress
 	var meter *ingest.Meter
 	end = func() {
@@ -364,7 +361,7 @@ func meterSteps(ctx context.Context, logger *slog.Logger,
 		if meter == nil || p.Step != now.Step {
 			end()
 			logger.InfoContext(ctx, "verifying", "step", p.Step)
-			meter = ingest.NewMeter(logger, ledger.Progress{Stream: p.Step, End: p.Of}, show)
+			meter = ingest.NewMeter(logger, ledger.Progress{Stream: p.Step, End: p.Of}, nil)
 			now = audit.Progress{}
 		}
 		meter.SetEnd(p.Of)

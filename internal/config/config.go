@@ -22,7 +22,6 @@ import (
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/base/access"
-	"ledgerindexer/internal/base/terminal"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
@@ -248,9 +247,6 @@ func (l Log) Logger(w io.Writer, level slog.Leveler) *slog.Logger {
 
 // ForPrograms reports whether the log is for programs (JSON).
 func (l Log) ForPrograms() bool { return l.LogFormat == "json" }
-
-// Bar returns a progress bar on out. It shows nothing if out is no terminal or the log is for programs.
-func (l Log) Bar(out io.Writer) *terminal.Bar { return terminal.NewBar(out, !l.ForPrograms()) }
 
 // Domain returns the scope as the domain's type.
 func (s Scope) Domain() ledger.Scope {

@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"unicode"
 
-	"ledgerindexer/internal/base/terminal"
 	"ledgerindexer/internal/base/version"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
@@ -42,7 +41,6 @@ type Output struct{ io.Writer }
 type logging interface {
 	Level() slog.Level
 	Logger(out io.Writer, level slog.Leveler) *slog.Logger
-	Bar(out io.Writer) *terminal.Bar
 	ForPrograms() bool
 }
 
@@ -92,8 +90,8 @@ func NewProgram(name, description string, grammar logging) (*Program, error) {
 }
 
 // Execute parses the command line, calls the Run method of the chosen command, and returns the exit code. Run may take
-// a context.Context, a *slog.Logger, an Output, a *terminal.Bar, Settings, a *Reload and, if the command has the flags
-// of Database, a *store.Store, which is closed afterwards.
+// a context.Context, a *slog.Logger, an Output, Settings, a *Reload and, if the command has the flags of Database, a
+// *store.Store, which is closed afterwards.
 func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	limitMemory(p.name, environ)
 	parsed, err := p.parser.Parse(args, environ, stdout)
@@ -102,10 +100,9 @@ func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, s
 		ctx, stop = stopOnSignal(ctx)
 		defer stop()
 		parsed.BindTo(ctx, (*context.Context)(nil))
-		bar := p.grammar.Bar(stderr)
 		var level slog.LevelVar
 		level.Set(p.grammar.Level())
-		logger := p.grammar.Logger(bar, &level)
+		logger := p.grammar.Logger(stderr, &level)
 		command := parsed.Selected().Target.Addr().Interface()
 		if _, reloads := command.(Reloads); !reloads {
 			signal.Stop(p.hangups)
@@ -123,13 +120,12 @@ func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, s
 		}
 		if err == nil {
 			settings := p.parser.settings(parsed)
-			err = parsed.Run(logger, Output{bar.Above(stdout)}, bar, settings,
+			err = parsed.Run(logger, Output{stdout}, settings,
 				&Reload{program: p, args: args, environ: environ, level: &level, inForce: slices.Clone(settings)})
 		}
 		if db != nil {
 			db.Close()
 		}
-		bar.Close()
 		if logged && p.grammar.ForPrograms() {
 			return logEnd(ctx, p.name, err, logger)
 		}
