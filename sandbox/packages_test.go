@@ -256,33 +256,3 @@ func compareKeys(a, b any) int {
 	}
 	return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
 }
-
-// A later version is what the rules of upgrades allow, unless it is said to break them.
-func TestVersionsAreUpgrades(t *testing.T) {
-	t.Parallel()
-	r := decodedPackages(t)
-	compare := func(older, newer string) (different error) {
-		a, err := r.Package(packageID(older))
-		require.NoError(t, err)
-		b, err := r.Package(packageID(newer))
-		require.NoError(t, err)
-		for name, template := range a.Templates {
-			if b.Templates[name] == nil {
-				continue
-			}
-			was, err := r.Resolve(template.Payload)
-			require.NoError(t, err)
-			is, err := r.Resolve(b.Templates[name].Payload)
-			require.NoError(t, err)
-			if err := damllf.Compatible(was, is); err != nil {
-				different = err
-			}
-		}
-		return different
-	}
-	require.NoError(t, compare("bank-1", "bank-2"))
-	require.NoError(t, compare("trade-1", "trade-2"))
-	require.NoError(t, compare("trade-2", "trade-2-fork"))
-	require.NoError(t, compare("splice-amulet-1", "splice-amulet-2"))
-	require.Error(t, compare("bank-2", "bank-3"))
-}

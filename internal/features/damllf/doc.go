@@ -2,7 +2,7 @@
 // the values on the ledger: payloads, keys, choices, interface views.
 //
 // [Decode] reads one package, in which a reference to another one is an id and a name. A [Resolver] follows these, and
-// makes a [Type] of a [TypeExpr]. [Compatible] compares a type with a later version of it.
+// makes a [Type] of a [TypeExpr].
 //
 // Packages are not trusted: the bytes must have the hash that is the id, names are checked against the grammar of the
 // language, and time, memory and depth are limited. Expressions are skipped.

@@ -114,8 +114,7 @@ type Shape struct {
 	Keyed    bool     // of a template: its contracts have keys
 	Versions []string // those whose types are known
 	Inferred int64    // number of values from which it was inferred, because no version is known; else 0
-	// Notes name the versions whose types are not known, and those that are no valid upgrades. A field with several types
-	// is text.
+	// Notes name the versions whose types are not known. A field with several types is text.
 	Notes []string
 }
 
@@ -167,7 +166,7 @@ type merged struct {
 }
 
 // merge puts the columns together that a value has in each version, as many as have room beside those of the shape. It
-// notes in the shape which versions are left out, and which are no valid upgrades.
+// notes in the shape which versions are left out.
 func (p *Packages) merge(s *Subject, shape *Shape, root []string,
 	of func(definition) *damllf.TypeExpr) (m merged, err error) {
 	at := map[string]int{} // index by path
@@ -176,7 +175,6 @@ func (p *Packages) merge(s *Subject, shape *Shape, root []string,
 	if what != "" {
 		what = "the " + what + " of "
 	}
-	var newer *damllf.Type
 	for _, d := range slices.Backward(s.definitions) {
 		expr := of(d)
 		if expr == nil { // no package says it
@@ -190,13 +188,6 @@ func (p *Packages) merge(s *Subject, shape *Shape, root []string,
 			shape.Notes = append(shape.Notes, fmt.Sprintf("%sversion %s is left out: %v", what, d.version, err))
 			continue
 		}
-		if newer != nil {
-			if err := damllf.Compatible(t, newer); err != nil {
-				shape.Notes = append(shape.Notes, fmt.Sprintf("%sversion %s breaks the rules of upgrades from %s: %v",
-					what, m.versions[len(m.versions)-1], d.version, err))
-			}
-		}
-		newer = t
 		m.versions = append(m.versions, d.version)
 		for _, c := range fitting(t, root, room) {
 			key := strings.Join(c.path, "\x00")

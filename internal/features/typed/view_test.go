@@ -136,7 +136,6 @@ func TestPublishedColumnsStay(t *testing.T) {
 	require.Contains(t, changes[0], "column a stays bigint, though it would be text now")
 	require.Equal(t, "column new came", changes[1])
 	require.Contains(t, changes[2], "column gone stays")
-	require.Contains(t, second.SQL("ledger")[1], "version 1.10 breaks the rules of upgrades from 1.9: a: Int64 became Text.")
 
 	fresh, _ := viewOf(t, p, subject, nil)
 	require.Equal(t, []string{"a text", "b text", "new date"}, fromValue(fresh), "in a view that is new it is text")
@@ -181,7 +180,6 @@ func TestColumnsOfKeysAndResults(t *testing.T) {
 		"owner text (e.choice_argument ->> 'owner')", "result text (e.exercise_result #>> '{}')", "result_owner text (e.exercise_result ->> 'owner')",
 		`result_amount numeric(38,10) "ledger".as_numeric(e.exercise_result ->> 'amount', 10)::numeric(38,10)`,
 	}, columns(v))
-	require.Contains(t, strings.Join(v.Shape.Notes, "\n"), "the result of version 2 breaks the rules of upgrades from 1: ")
 	_, err = v.Shape.Field(subjects[1], "result_owner")
 	require.ErrorContains(t, err, "there is no such field")
 
