@@ -241,8 +241,8 @@ func (p *TransactionPages) nextOrEnd(ctx context.Context) (records []ledger.Reco
 			return nil, end, err
 		}
 	}
-	return nil, false, errors.New("the service serves nothing after the last stored record, and its newest is another one; " +
-		"or it serves fewer records in a page than share an event id")
+	return nil, false, errors.New("the service serves nothing after the last stored record, and its newest is another " +
+		"one; or it serves fewer records in a page than share an event id")
 }
 
 // isStill reports whether the newest records of the service are the last known ones. Where they are equal to one

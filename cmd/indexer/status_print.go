@@ -94,7 +94,8 @@ func printHistory(line sayLine, r *status.Report) {
 	if h.Leader != "" {
 		line("", "leader: %s", leaderText(h.Leader, h.LeaderSince, h.Leads))
 	}
-	printFailure(line, r.Task(store.StreamTransactions)) // nobody may have tried since: a daemon reads it with --scan-history=transactions only
+	// nobody may have tried since: a daemon reads it with --scan-history=transactions only
+	printFailure(line, r.Task(store.StreamTransactions))
 }
 
 func printFailure(line sayLine, t *status.Task) {
