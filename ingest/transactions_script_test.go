@@ -78,20 +78,17 @@ func count(records []ledger.Record) map[string]int {
 
 // transactionsScript is a service of the transaction history that pages as a Scan does.
 type transactionsScript struct {
-	mu          sync.Mutex
-	service     ledger.TransactionsService
-	records     []ledger.Record
-	pageSize    int
-	newestLimit int            // of the newest records it gives no more; 0: it has no limit
-	most        map[string]int // how often each record was shown at once, at most
-	asked       []string       // "describe", "after <id>" or "newest"
+	mu       sync.Mutex
+	service  ledger.TransactionsService
+	records  []ledger.Record
+	pageSize int
+	most     map[string]int // how often each record was shown at once, at most
+	asked    []string       // "describe", "after <id>" or "newest"
 
 	// before, if set, is called with each request, and may change the service or fail the request.
 	before func(request string) error
 	// after, if set, makes the page behind an event id instead of the script.
 	after func(id string) []ledger.Record
-	// newest, if set, makes the list of newest records instead of the script.
-	newest func(n int) []ledger.Record
 }
 
 func newTransactionsScript(records []ledger.Record) *transactionsScript {
@@ -214,12 +211,6 @@ func (s *transactionsScript) NewestTransactions(ctx context.Context, n int) ([]l
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.newest != nil {
-		return s.newest(n), nil
-	}
-	if s.newestLimit > 0 {
-		n = min(n, s.newestLimit)
-	}
 	list := slices.Clone(s.records[max(0, len(s.records)-n):])
 	slices.Reverse(list)
 	return list, nil

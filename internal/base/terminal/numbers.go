@@ -17,8 +17,8 @@ func Position(p ledger.Progress) string {
 	return Count(p.Position)
 }
 
-// Pace formats the rate of the work, and the time left if that is known.
-func Pace(p ledger.Progress) string {
+// Rate formats the rate of the work, and the time left if that is known.
+func Rate(p ledger.Progress) string {
 	text := strings.TrimSuffix(Count(int64(p.Rate+0.5))+" "+p.Unit, " ") + "/s"
 	if p.TimeLeft > 0 {
 		text += ", " + Brief(p.TimeLeft) + " left"

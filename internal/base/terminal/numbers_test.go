@@ -22,5 +22,5 @@ func TestNumbersForPeople(t *testing.T) {
 	} {
 		require.Equal(t, text, Brief(d), d)
 	}
-	require.Equal(t, "12/s", Pace(ledger.Progress{Rate: 11.6}))
+	require.Equal(t, "12/s", Rate(ledger.Progress{Rate: 11.6}))
 }
