@@ -78,13 +78,13 @@ func (s *Store) leadership(ctx context.Context, tx pgx.Tx, lease Lease) (_ Leade
 	return Leadership{Epoch: row.Epoch, Holder: textOf(row.Holder), Since: row.LedSince.Time, Leads: row.Leads}, err
 }
 
-// inTurn returns what writes a page, or records: it copies their rows, and advances the position when those before them
-// are stored. The first of them advances the position before it copies: where an earlier transaction that wrote the
-// same may still be committed, it waits there for its end.
-func inTurn(turn CommitOrder,
+// inOrder returns what writes a page, or records: it copies their rows, and advances the position when those before
+// them are stored. The first of them advances the position before it copies: where an earlier transaction that wrote
+// the same may still be committed, it waits there for its end.
+func inOrder(order CommitOrder,
 	advance, copyRows func(context.Context, pgx.Tx) error) func(context.Context, pgx.Tx) error {
 	return func(ctx context.Context, tx pgx.Tx) error {
-		if turn == nil || turn.First() {
+		if order == nil || order.First() {
 			if err := advance(ctx, tx); err != nil {
 				return err
 			}
@@ -93,7 +93,7 @@ func inTurn(turn CommitOrder,
 		if err := copyRows(ctx, tx); err != nil {
 			return err
 		}
-		if err := turn.Wait(ctx); err != nil {
+		if err := order.Wait(ctx); err != nil {
 			return err
 		}
 		return advance(ctx, tx)

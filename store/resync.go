@@ -123,17 +123,17 @@ func (r *Resync) begin(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
 // WriteSnapshotPage stores a page's rows where nobody sees them, with the token that follows it, in one transaction.
 // That of the last page begins and ends contracts, and puts the scope in force. See UpdatesWriter.WriteSnapshotPage.
 func (r *Resync) WriteSnapshotPage(
-	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
+	ctx context.Context, progress ledger.SnapshotProgress, order CommitOrder, page ledger.SnapshotPage,
 ) (_ ledger.SnapshotProgress, err error) {
 	page.Entries = r.term.Redacted.Entries(page.Entries)
 	next := progress.After(&page)
 	defer session.WrapRefused(&err, "write entries %d to %d of the resync at offset %d", progress.Entries+1, next.Entries,
 		progress.At)
-	err = r.writePage(ctx, progress, next, turn, &page)
+	err = r.writePage(ctx, progress, next, order, &page)
 	return next, err
 }
 
-func (r *Resync) writePage(ctx context.Context, progress, next ledger.SnapshotProgress, turn CommitOrder,
+func (r *Resync) writePage(ctx context.Context, progress, next ledger.SnapshotProgress, order CommitOrder,
 	page *ledger.SnapshotPage) error {
 	taken, err := r.take(ctx, progress, page)
 	if err != nil {
@@ -142,10 +142,10 @@ func (r *Resync) writePage(ctx context.Context, progress, next ledger.SnapshotPr
 	advance := func(ctx context.Context, tx pgx.Tx) error { return r.advance(ctx, tx, progress, next, page.Last) }
 	copyRows := func(ctx context.Context, tx pgx.Tx) error { return r.copyTaken(ctx, tx, taken) }
 	if !page.Last {
-		return r.term.WriteInTurn(ctx, turn, inTurn(turn, advance, copyRows))
+		return r.term.WriteInOrder(ctx, order, inOrder(order, advance, copyRows))
 	}
-	if turn != nil {
-		if err := turn.Wait(ctx); err != nil {
+	if order != nil {
+		if err := order.Wait(ctx); err != nil {
 			return err
 		}
 	}

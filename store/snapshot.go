@@ -129,23 +129,23 @@ func (l *UpdatesWriter) refuseStarted(ctx context.Context, tx pgx.Tx) error {
 // and sets the watermark to its offset. progress must be what the last call returned: the error is ErrWatermarkMoved if
 // another process has moved it. After any error the outcome is unknown: call BeginSnapshot again.
 //
-// It is safe for concurrent use: a page may be written while the one before it is, with that one's turn before its own,
-// and from the progress that that one will return. turn may be nil if no other page is being written. A page with
-// incomplete reassignments must be written alone: their creation events are looked for among the stored rows.
+// It is safe for concurrent use: a page may be written while the one before it is, behind that one in order, and from
+// the progress that that one will return. order may be nil if no other page is being written. A page with incomplete
+// reassignments must be written alone: their creation events are looked for among the stored rows.
 func (l *UpdatesWriter) WriteSnapshotPage(
-	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
+	ctx context.Context, progress ledger.SnapshotProgress, order CommitOrder, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
 	if page.Last {
-		if err := l.finishPages(ctx, turn, progress); err != nil {
+		if err := l.finishPages(ctx, order, progress); err != nil {
 			return progress, err
 		}
 	}
-	return l.writeSnapshotPage(ctx, progress, turn, page)
+	return l.writeSnapshotPage(ctx, progress, order, page)
 }
 
 // writeSnapshotPage writes a page's rows, and moves the token.
 func (l *UpdatesWriter) writeSnapshotPage(
-	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
+	ctx context.Context, progress ledger.SnapshotProgress, order CommitOrder, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
 	page.Entries = l.term.Redacted.Entries(page.Entries)
 	wanted, rows := names.NewReferences(), rows.NewCarried(progress)
@@ -162,7 +162,7 @@ func (l *UpdatesWriter) writeSnapshotPage(
 		return progress, session.Refused(err)
 	}
 	next := progress.After(&page)
-	err := l.term.WriteInTurn(ctx, turn, inTurn(turn, func(ctx context.Context, tx pgx.Tx) error {
+	err := l.term.WriteInOrder(ctx, order, inOrder(order, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.advanceSnapshot(ctx, tx, progress, next, page.Last); err != nil || !page.Last {
 			return err
 		}
@@ -179,9 +179,9 @@ func (l *UpdatesWriter) writeSnapshotPage(
 }
 
 // finishPages waits until all pages before the last one are stored, and builds the indexes.
-func (l *UpdatesWriter) finishPages(ctx context.Context, turn CommitOrder, progress ledger.SnapshotProgress) error {
-	if turn != nil {
-		if err := turn.Wait(ctx); err != nil {
+func (l *UpdatesWriter) finishPages(ctx context.Context, order CommitOrder, progress ledger.SnapshotProgress) error {
+	if order != nil {
+		if err := order.Wait(ctx); err != nil {
 			return err
 		}
 	}

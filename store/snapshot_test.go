@@ -13,8 +13,10 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// behindAnother is the turn of a write behind one that has begun.
-func behindAnother(wait func() error) storetest.Turn { return storetest.Turn{OnWait: wait} }
+// behindAnother is the place of a write behind one that has begun.
+func behindAnother(wait func() error) storetest.CommitOrder {
+	return storetest.CommitOrder{OnWait: wait}
+}
 
 // Every variant of entry, over pages, with the writer dying between them.
 func TestSnapshot(t *testing.T) {

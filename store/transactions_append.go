@@ -17,12 +17,12 @@ import (
 // AppendTransactions stores records that follow the position in the service's order (docs/interface.md, endpoint 6):
 // their rows, what is derived from them, the checkpoint and the new position, in one transaction.
 //
-// It is safe for concurrent use: records may be written while those before them are, with their turn before their own,
-// and at the position that they will return. turn may be nil if no others are being written.
+// It is safe for concurrent use: records may be written while those before them are, behind those in order, and at the
+// position that they will return. order may be nil if no others are being written.
 //
 // Errors: ErrNotLeader, ErrPositionMoved, or the database's; a *ledger.Problem where it would refuse the same again.
 // After any error the outcome is unknown: read TransactionsPosition again.
-func (l *TransactionsWriter) AppendTransactions(ctx context.Context, at ledger.TransactionsPosition, turn CommitOrder,
+func (l *TransactionsWriter) AppendTransactions(ctx context.Context, at ledger.TransactionsPosition, order CommitOrder,
 	records []ledger.Record) (ledger.TransactionsPosition, error) {
 	if len(records) == 0 {
 		return at, nil
@@ -33,9 +33,9 @@ func (l *TransactionsWriter) AppendTransactions(ctx context.Context, at ledger.T
 	}
 	next, list := at.After(records), rows.NewRecords()
 	list.AddAll(wanted, l.term.Redacted, at.LastSeq, records)
-	write := inTurn(turn, func(ctx context.Context, tx pgx.Tx) error { return l.holdPosition(ctx, tx, at) },
+	write := inOrder(order, func(ctx context.Context, tx pgx.Tx) error { return l.holdPosition(ctx, tx, at) },
 		func(ctx context.Context, tx pgx.Tx) error { return l.writeRecords(ctx, tx, &list) })
-	err := l.term.WriteInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
+	err := l.term.WriteInOrder(ctx, order, func(ctx context.Context, tx pgx.Tx) error {
 		if err := write(ctx, tx); err != nil {
 			return err
 		}

@@ -138,7 +138,7 @@ func TestWritersDoNotPassByARepair(t *testing.T) {
 	require.Equal(t, "repair", <-order)
 }
 
-// Of two writes in turn the later one opens no transaction before the earlier one has: a repair that queues then would
+// Of two writes in order the later one opens no transaction before the earlier one has: a repair that queues then would
 // wait for it, and the earlier one, that it waits for itself, for the repair. So repairs pass before and between them,
 // and both are stored.
 func TestARepairPassesWritesInTurn(t *testing.T) {
@@ -150,12 +150,12 @@ func TestARepairPassesWritesInTurn(t *testing.T) {
 	require.NoError(t, err)
 	one := ledger.SnapshotPage{Next: storetest.Token("t1"), Entries: []ledger.ContractEntry{storetest.ActiveEntry(1, 0, "a", "sync::1", 0)}}
 	two := ledger.SnapshotPage{Next: storetest.Token("t2"), Entries: []ledger.ContractEntry{storetest.ActiveEntry(2, 0, "b", "sync::1", 0)}}
-	first := func(turn store.CommitOrder) error {
-		_, err := l.WriteSnapshotPage(t.Context(), at, turn, one)
+	first := func(order store.CommitOrder) error {
+		_, err := l.WriteSnapshotPage(t.Context(), at, order, one)
 		return err
 	}
-	second := func(turn store.CommitOrder) error {
-		_, err := l.WriteSnapshotPage(t.Context(), at.After(&one), turn, two)
+	second := func(order store.CommitOrder) error {
+		_, err := l.WriteSnapshotPage(t.Context(), at.After(&one), order, two)
 		return err
 	}
 	r := d.repairs(s)
@@ -164,7 +164,7 @@ func TestARepairPassesWritesInTurn(t *testing.T) {
 	t.Cleanup(finish) // the leader waits for the later one's transaction
 	wrote, repaired := make(chan error, 1), make(chan error, 1)
 	go func() {
-		wrote <- second(storetest.Turn{
+		wrote <- second(storetest.CommitOrder{
 			OnBegin: func() error { close(asked); <-begun; return nil },
 			OnWait: func() error {
 				select {
@@ -183,7 +183,7 @@ func TestARepairPassesWritesInTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	require.NoError(t, r.repair(t.Context(), []store.Lease{term.Lease()}, nothingMore), "the later one has no transaction open")
-	require.NoError(t, first(storetest.Turn{IsFirst: true, OnBegan: func() {
+	require.NoError(t, first(storetest.CommitOrder{IsFirst: true, OnBegan: func() {
 		go func() { repaired <- r.repair(t.Context(), []store.Lease{term.Lease()}, nothingMore) }()
 		d.WaitFor(storetest.Waiting, 1) // the earlier one has
 		close(begun)

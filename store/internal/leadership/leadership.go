@@ -270,18 +270,19 @@ func (t *Term) Write(ctx context.Context, fn func(context.Context, pgx.Tx) error
 	return t.WriteWithin(ctx, WriteTimeout, fn)
 }
 
-// WriteInTurn is like Write, for one of several concurrent writes that commit in an order; a nil turn means that there
-// are no others. Their transactions begin in this order too. Else one could wait, with its transaction open, for a
-// write before it that can't begin, because a repair waits for the open one, and new transactions wait for the repair.
-func (t *Term) WriteInTurn(ctx context.Context, turn CommitOrder, fn func(context.Context, pgx.Tx) error) error {
-	if turn == nil {
+// WriteInOrder is like Write, for one of several concurrent writes that commit in an order; a nil order means that
+// there are no others. Their transactions begin in this order too. Else one could wait, with its transaction open, for
+// a write before it that can't begin, because a repair waits for the open one, and new transactions wait for the
+// repair.
+func (t *Term) WriteInOrder(ctx context.Context, order CommitOrder, fn func(context.Context, pgx.Tx) error) error {
+	if order == nil {
 		return t.Write(ctx, fn)
 	}
-	if err := turn.Begin(ctx); err != nil {
+	if err := order.Begin(ctx); err != nil {
 		return err
 	}
 	return t.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		turn.Began()
+		order.Began()
 		return fn(ctx, tx)
 	})
 }

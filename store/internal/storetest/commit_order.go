@@ -4,18 +4,18 @@ import (
 	"context"
 )
 
-// Turn is the turn of a write among others.
-type Turn struct {
+// CommitOrder is the place of a write among others, as a test wants it.
+type CommitOrder struct {
 	IsFirst         bool
 	OnBegin, OnWait func() error // nil: nothing is to be waited for
 	OnBegan         func()       // nil: nobody wants to know
 }
 
 // First implements leadership.CommitOrder.
-func (t Turn) First() bool { return t.IsFirst }
+func (t CommitOrder) First() bool { return t.IsFirst }
 
 // Begin implements leadership.CommitOrder.
-func (t Turn) Begin(context.Context) error {
+func (t CommitOrder) Begin(context.Context) error {
 	if t.OnBegin == nil {
 		return nil
 	}
@@ -23,14 +23,14 @@ func (t Turn) Begin(context.Context) error {
 }
 
 // Began implements leadership.CommitOrder.
-func (t Turn) Began() {
+func (t CommitOrder) Began() {
 	if t.OnBegan != nil {
 		t.OnBegan()
 	}
 }
 
 // Wait implements leadership.CommitOrder.
-func (t Turn) Wait(context.Context) error {
+func (t CommitOrder) Wait(context.Context) error {
 	if t.OnWait == nil {
 		return nil
 	}
