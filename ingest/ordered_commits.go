@@ -7,6 +7,7 @@ import (
 	"sync"
 )
 
+// How many writes run at a time that are committed in order (orderedCommits).
 const (
 	// At most this many transactions write rows at the same time.
 	commitsWriting = 2

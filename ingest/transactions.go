@@ -12,6 +12,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// How much of a transaction history is read ahead and written at once, and how a service is judged that does not fit
+// it.
 const (
 	// Pages that came while others were written are written together, up to about this many records.
 	recordsTogether = 2_500

@@ -11,6 +11,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// How the pages of a transaction history are asked for: with what they have to repeat, and how often at its end.
 const (
 	// Each page begins this many known records early. They must come again, as a proof that the service and its order are
 	// the same.

@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// pathTransactions is the path of the transaction history.
 const pathTransactions = "/v0/transactions"
 
 // transactionsRequest is the body of POST /v0/transactions (interface.md, endpoint 6).

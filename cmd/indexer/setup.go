@@ -11,6 +11,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// copySetupCommand is `indexer copy-setup`: it makes in a database what commands made in another one of the same
+// ledger.
 type copySetupCommand struct{ app.SetupCopy }
 
 func (*copySetupCommand) Help() string {
