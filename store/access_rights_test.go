@@ -52,6 +52,12 @@ func TestAGrantNeedsNothingOfPublic(t *testing.T) {
 		} {
 			ask(query)
 		}
+		for _, function := range contractFunctions {
+			ask("SELECT ledger." + function + "()")
+		}
+		d.Exec("SET ROLE " + reader.Role)
+		d.requireError("permission denied", "SELECT FROM indexer.updates")
+		d.Exec("RESET ROLE")
 		_, err = s.Revoke(t.Context(), reader.Role)
 		require.NoError(t, err)
 		require.Empty(t, d.Rows("SELECT classid::regclass::text, pg_describe_object(classid, objid, objsubid) FROM pg_shdepend WHERE refobjid = '"+reader.Role+

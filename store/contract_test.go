@@ -85,27 +85,6 @@ func (d *testDB) becomeAnalyst() {
 	d.Exec("SET ROLE " + role)
 }
 
-// Who was granted to read everything reads all of schema ledger, and nothing beneath.
-func TestContractNeedsNoRightsBeneath(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	d := newDatabase(t)
-	l := d.started()
-	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(0)))
-	relations := d.relations()
-	d.becomeAnalyst()
-	for _, relation := range relations {
-		_, err := d.Conn.Exec(t.Context(), "SELECT * FROM ledger."+relation)
-		require.NoError(t, err, relation)
-	}
-	for _, function := range contractFunctions {
-		_, err := d.Conn.Exec(t.Context(), "SELECT ledger."+function+"()")
-		require.NoError(t, err, function)
-	}
-	_, err := d.Conn.Exec(t.Context(), "SELECT FROM indexer.updates")
-	require.ErrorContains(t, err, "permission denied")
-}
-
 func (d *testDB) plan(query string) string {
 	d.T.Helper()
 	return strings.Join(d.Rows("EXPLAIN "+query), "\n")

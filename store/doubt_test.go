@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
@@ -66,6 +65,9 @@ func TestCommitOutcomeUnknownIsReadAgain(t *testing.T) {
 // A writer whose twin is in doubt (its COMMIT was sent, and nobody knows) waits for it instead of doubling it.
 func TestTwinInDoubtIsWaitedFor(t *testing.T) {
 	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	ctx := t.Context()
 	for name, test := range map[string]struct {
 		from, to int64 // of the twin
 		commit   bool
@@ -78,33 +80,27 @@ func TestTwinInDoubtIsWaitedFor(t *testing.T) {
 		"longer, same start, not":  {10, 30, false},
 		"within, committed":        {12, 13, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			brief.Sample(t)
-			d := newDatabase(t)
-			l := d.started()
-			ctx := t.Context()
-			require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(0, 5)))
-			require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(5, 10)))
-			if test.from < 10 {
-				d.Exec("UPDATE indexer.coverage SET to_inclusive = 5")
-			}
-			tx := d.Begin("INSERT INTO indexer.coverage VALUES ('updates', $1, $2, $3)", storetest.Scope.Hash(), test.from, test.to)
+		d.ForgetUpdates()
+		require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(0, 5)))
+		require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(5, 10)))
+		if test.from < 10 {
+			d.Exec("UPDATE indexer.coverage SET to_inclusive = 5")
+		}
+		tx := d.Begin("INSERT INTO indexer.coverage VALUES ('updates', $1, $2, $3)", storetest.Scope.Hash(), test.from, test.to)
 
-			done := make(chan error, 1)
-			go func() { done <- l.Append(ctx, storetest.Scope, storetest.OneCreation(10, 20)) }()
-			d.WaitForLock("%coverage%")
-			require.Equal(t, "10", d.Watermark())
-			if !test.commit {
-				require.NoError(t, tx.Rollback(ctx))
-				require.NoError(t, <-done)
-				require.Equal(t, "20", d.Watermark())
-				return
-			}
-			require.NoError(t, tx.Commit(ctx))
-			require.ErrorIs(t, <-done, ErrCovered)
-			require.Equal(t, "10", d.Watermark())
-			require.Empty(t, d.Facts(10, 100))
-		})
+		done := make(chan error, 1)
+		go func() { done <- l.Append(ctx, storetest.Scope, storetest.OneCreation(10, 20)) }()
+		d.WaitForLock("%coverage%")
+		require.Equal(t, "10", d.Watermark(), name)
+		if !test.commit {
+			require.NoError(t, tx.Rollback(ctx))
+			require.NoError(t, <-done, name)
+			require.Equal(t, "20", d.Watermark(), name)
+			continue
+		}
+		require.NoError(t, tx.Commit(ctx))
+		require.ErrorIs(t, <-done, ErrCovered, name)
+		require.Equal(t, "10", d.Watermark(), name)
+		require.Empty(t, d.Facts(10, 100), name)
 	}
 }

@@ -136,24 +136,6 @@ func TestHoldingsAtRefuses(t *testing.T) {
 		"Seed a new database from a snapshot to know what was active.")
 }
 
-// 0 says that a party had nothing, not that its name, or the instrument's, is misspelt.
-func TestBalanceOfWhatWasNeverHeld(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	d := newDatabase(t)
-	l := d.started()
-	u1, u2, u3 := storetest.NewUpdate(1, "sync::1"), storetest.NewUpdate(2, "sync::1"), storetest.NewUpdate(3, "sync::1")
-	u2.Created = []ledger.CreatedEvent{tokenCreation(0, "token", view(storetest.HoldingV1, valueV1("alice", "7.5", "null")))}
-	u3.Archived = []ledger.ArchivedEvent{storetest.Archival(0, "token")}
-	d.append(l, 0, u1, u2, u3)
-	for arguments, want := range map[string]string{
-		"'alice', 'Token', 1": "0", "'alice', 'Token', 2": "7.5", "'alice', 'Token', 3": "0", "'alice', 'Token', 3, 'admin'": "0",
-		"'alcie', 'Token', 2": "<nil>", "'alice', 'Tokne', 2": "<nil>", "'alice', 'Token', 2, 'amdin'": "<nil>", "NULL, 'Token', 2": "<nil>",
-	} {
-		require.Equal(t, want, d.Row("SELECT ledger.balance_at_offset("+arguments+")::text"), arguments)
-	}
-}
-
 // view is a view that was computed.
 func view(interfaceID, value string) ledger.InterfaceView {
 	return ledger.InterfaceView{InterfaceID: interfaceID, Value: ledger.JSON(value), StatusCode: storetest.Ptr(int32(0))}

@@ -38,7 +38,10 @@ func TestAnAmountThatCannotBeReadIsUnknown(t *testing.T) {
 	require.Equal(t, "<nil>", d.Row(balance, "alice", 2))
 	require.Equal(t, "7", d.Row(balance, "bob", 3))
 	require.Equal(t, "0", d.Row(balance, "bob", 2))
-	require.Equal(t, "<nil>", d.Row(balance, "bobby", 2))
+	// 0 says that a party had nothing, not that its name, or the instrument's, is misspelt.
+	for _, misspelt := range []string{"'bobby', 'Token', 3", "'bob', 'Tokne', 3", "'bob', 'Token', 3, 'amdin'", "NULL, 'Token', 3"} {
+		require.Equal(t, "<nil>", d.Row("SELECT ledger.balance_at_offset("+misspelt+")::text"), misspelt)
+	}
 
 	d.append(l, 3, end)
 	require.Equal(t, "0.0000005000", d.Row(balance, "alice", 4), "what is not known is gone")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,29 +58,59 @@ func TestLeadershipOfACancelledTryIsFree(t *testing.T) {
 	d.leadUpdates(s)
 }
 
-// Rule: a leader of the past can commit nothing.
+// Rule: a leader of the past can commit nothing, whatever it writes.
 func TestLeadershipEpochIsOver(t *testing.T) {
 	t.Parallel()
-	d := newDatabase(t)
+	h := newHistory(t)
+	h.append("a")
+	d := h.testDB
 	l := d.started()
 	ctx := t.Context()
-	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(0, 10)))
-	d.Exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE lease = 'updates'")
-
-	require.ErrorIs(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(10, 20)), ErrNotLeader)
-	require.ErrorIs(t, l.Append(ctx, storetest.Scope, []ledger.Page{{From: 10, To: 20}}), ErrNotLeader)
-	require.ErrorIs(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(5_000_000, 6_000_000)), ErrNotLeader, "not even a partition")
-	require.ErrorIs(t, l.Start(ctx, "", storetest.Scope, 0, true), ErrNotLeader)
-	_, err := l.BeginSnapshot(ctx, "", storetest.Scope, 20)
-	require.ErrorIs(t, err, ErrNotLeader)
-	require.ErrorIs(t, l.DropSnapshot(ctx), ErrNotLeader)
-	_, err = l.WriteSnapshotPage(ctx, ledger.SnapshotProgress{At: 20}, nil, ledger.SnapshotPage{})
-	require.ErrorIs(t, err, ErrNotLeader)
-
-	require.Equal(t, "10", d.Watermark())
-	require.Equal(t, []string{"0 10"}, d.Coverage())
-	require.Empty(t, d.Facts(10, 1<<40))
-	require.Equal(t, "2", d.Row("SELECT count(*) FROM indexer.partitions"), "updates and created")
+	outcomes := everyOutcome(t, d, l)
+	require.NoError(t, l.term.Partitions.Ensure(ctx, "created", slices.Values([]int64{0})))
+	d.Exec("INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref) VALUES (0, 9, 'snapshot', 'a', 1)")
+	d.Exec("UPDATE indexer.leadership SET epoch = epoch + 1")
+	elsewhere := storetest.Tap("b")
+	elsewhere.DomainID = storetest.Ptr("sync::new")
+	all := func() map[string][]string {
+		return d.Dump(d.Rows("SELECT relname FROM pg_class WHERE relnamespace = 'indexer'::regnamespace AND relkind IN ('r', 'p') ORDER BY 1")...)
+	}
+	before := all()
+	for name, call := range map[string]func() error{
+		"updates":                func() error { return l.Append(ctx, storetest.Scope, storetest.OneCreation(1, 20)) },
+		"nothing":                func() error { return l.Append(ctx, storetest.Scope, []ledger.Page{{From: 1, To: 20}}) },
+		"updates of a partition": func() error { return l.Append(ctx, storetest.Scope, storetest.OneCreation(5_000_000, 6_000_000)) },
+		"a start":                func() error { return l.Start(ctx, "", storetest.Scope, 0, true) },
+		"a snapshot":             func() error { _, err := l.BeginSnapshot(ctx, "", storetest.Scope, 20); return err },
+		"no snapshot":            func() error { return l.DropSnapshot(ctx) },
+		"a page of a snapshot": func() error {
+			_, err := l.WriteSnapshotPage(ctx, ledger.SnapshotProgress{At: 20}, nil, ledger.SnapshotPage{})
+			return err
+		},
+		"wanted look-ups":   func() error { _, err := l.WantedLookups(ctx, 10); return err }, // what is known can't be forgotten
+		"look-ups":          func() error { return l.SaveLookups(ctx, outcomes[1:]) },
+		"a look-up's names": func() error { return l.SaveLookups(ctx, outcomes[:1]) },
+		"vetted packages": func() error {
+			_, err := l.SaveVettedPackages(ctx, []ledger.VettedPackages{vettedOn("sync::9", 1, "p")})
+			return err
+		},
+		"no vetted packages": func() error { _, err := l.SaveVettedPackages(ctx, nil); return err },
+		"a task":             func() error { return l.RecordTask(ctx, "lookups", "") },
+		"a task that failed": func() error { return l.RecordTask(ctx, "lookups", "failed") },
+		"a package":          func() error { return l.SavePackage(ctx, packageOf("a", "1")) },
+		"no package":         func() error { return l.MissPackage(ctx, "a", "b") },
+		"progress":           func() error { return l.RecordProgress(ctx, ledger.Progress{Stream: "updates"}) },
+		"records": func() error {
+			_, err := h.l.AppendTransactions(ctx, h.at, nil, storetest.RecordsOf([]string{"b"}))
+			return err
+		},
+		"a record's names":    func() error { _, err := h.l.AppendTransactions(ctx, h.at, nil, []ledger.Record{elsewhere}); return err },
+		"no records any more": func() error { _, err := h.l.ClearTransactions(ctx, h.at); return err },
+		"a network":           func() error { return h.l.RecordNetwork(ctx, "dso::1") },
+	} {
+		require.ErrorIs(t, call(), ErrNotLeader, name)
+	}
+	require.Equal(t, before, all())
 }
 
 func TestLeadershipIsLostWithItsLock(t *testing.T) {

@@ -104,16 +104,6 @@ func TestPackagesAreStoredWithTheirTypes(t *testing.T) {
 	require.Equal(t, []string{"unreadable cut ? off"}, d.Rows("SELECT types || ' ' || types_failure FROM ledger.packages WHERE package_id = $1", broken.ID))
 }
 
-func TestPackagesOfALeaderOfThePast(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t)
-	l := d.leadUpdates(d.store())
-	d.Exec("UPDATE indexer.leadership SET epoch = epoch + 1")
-	require.ErrorIs(t, l.SavePackage(t.Context(), packageOf("a", "1")), ErrNotLeader)
-	require.ErrorIs(t, l.MissPackage(t.Context(), "a", "b"), ErrNotLeader)
-	require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.package_contents"))
-}
-
 // A package whose types are about to be written again, because one that it lacked has come, is not taken for a damaged
 // one.
 func TestPackagesThatAreToBeCompletedAreNotCompared(t *testing.T) {

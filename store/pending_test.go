@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -26,6 +25,9 @@ func created(story string, from, to ledger.Offset) []ledger.Page {
 // whichever pieces, what was remembered of it is not shown.
 func TestNothingIsRememberedOfWhatWasRemoved(t *testing.T) {
 	t.Parallel()
+	d := newDatabase(t)
+	d.started().Close()
+	ctx := t.Context()
 	type ranges []ledger.Range
 	whole := ranges{{From: 10, To: 20}}
 	for name, c := range map[string]struct{ before, again ranges }{
@@ -39,34 +41,30 @@ func TestNothingIsRememberedOfWhatWasRemoved(t *testing.T) {
 		"one within":            {whole, ranges{{From: 12, To: 14}, {From: 10, To: 12}}},
 		"one that reaches out":  {whole, ranges{{From: 15, To: 25}, {From: 10, To: 15}}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			brief.Sample(t)
-			d := newDatabase(t)
-			l := d.started()
-			ctx := t.Context()
-			require.NoError(t, l.Append(ctx, storetest.Scope, created("first", 0, 10)))
-			for _, r := range c.before {
-				require.NoError(t, l.WriteAhead(ctx, storetest.Scope, created("first", r.From, r.To)))
+		d.ForgetUpdates()
+		l := d.leadUpdates(d.store())
+		require.NoError(t, l.Append(ctx, storetest.Scope, created("first", 0, 10)))
+		for _, r := range c.before {
+			require.NoError(t, l.WriteAhead(ctx, storetest.Scope, created("first", r.From, r.To)))
+		}
+		_, err := l.Reset(ctx, 10)
+		require.NoError(t, err)
+		var want []string
+		for at := 1; at <= 10; at++ {
+			want = append(want, fmt.Sprint("first-", at, " ", at))
+		}
+		var end ledger.Offset
+		for _, r := range c.again {
+			require.NoError(t, l.WriteAhead(ctx, storetest.Scope, created("second", r.From, r.To)))
+			for at := r.From + 1; at <= r.To; at++ {
+				want = append(want, fmt.Sprint("second-", at, " ", at))
 			}
-			_, err := l.Reset(ctx, 10)
-			require.NoError(t, err)
-			var want []string
-			for at := 1; at <= 10; at++ {
-				want = append(want, fmt.Sprint("first-", at, " ", at))
-			}
-			var end ledger.Offset
-			for _, r := range c.again {
-				require.NoError(t, l.WriteAhead(ctx, storetest.Scope, created("second", r.From, r.To)))
-				for at := r.From + 1; at <= r.To; at++ {
-					want = append(want, fmt.Sprint("second-", at, " ", at))
-				}
-				end = max(end, r.To)
-			}
-			require.NoError(t, l.MoveWatermark(ctx, storetest.Scope, 10, end))
-			require.ElementsMatch(t, want, d.Rows("SELECT contract_id, activated_offset FROM indexer.active_contracts"))
-			_, reach, _ := l.pending.After(0, 1<<40)
-			require.EqualValues(t, 1<<40, reach, "nothing is remembered of what is shown")
-		})
+			end = max(end, r.To)
+		}
+		require.NoError(t, l.MoveWatermark(ctx, storetest.Scope, 10, end))
+		require.ElementsMatch(t, want, d.Rows("SELECT contract_id, activated_offset FROM indexer.active_contracts"), name)
+		_, reach, _ := l.pending.After(0, 1<<40)
+		require.EqualValues(t, 1<<40, reach, "nothing is remembered of what is shown")
+		l.Close()
 	}
 }

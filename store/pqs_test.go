@@ -121,13 +121,16 @@ func TestPQSAtTheEdges(t *testing.T) {
 		require.Equal(t, "-- in a shell: indexer index create 'asset:Main:Asset' "+want, d.Row(print, expression), expression)
 	}
 	require.Equal(t, "-- in a shell: indexer index create 'asset:Main:Asset' 'FIELD'", d.Row(print, nil))
+	pqsIsClosed(t, d)
+	pqsNamesTheLikeliest(t, d)
+	pqsUsesIndexesOfFields(t, d)
+	pqsShowsWhatWasRedacted(t, d)
+	pqsTakesOffsetsOfASession(t, d) // the last one, which sets nothing any more
 }
 
 // A name that is not known is answered with those that are like it, the most alike first; with all where there are few.
-func TestPQSNamesTheLikeliest(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	d := newPQS(t)
+func pqsNamesTheLikeliest(t *testing.T, d *testDB) {
+	t.Helper()
 	hint := func(query string) string {
 		t.Helper()
 		_, err := d.Conn.Exec(t.Context(), query)
@@ -146,10 +149,8 @@ func TestPQSNamesTheLikeliest(t *testing.T) {
 }
 
 // What the Participant Query Store has indexes for is found by those of fields, with the same expression.
-func TestPQSUsesIndexesOfFields(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	d := newPQS(t)
+func pqsUsesIndexesOfFields(t *testing.T, d *testDB) {
+	t.Helper()
 	_, _, err := d.store().CreateFieldIndex(t.Context(), ownerIndex(), false)
 	require.NoError(t, err)
 	d.Exec("SET enable_seqscan = off")
@@ -157,10 +158,8 @@ func TestPQSUsesIndexesOfFields(t *testing.T) {
 }
 
 // What a session is told bounds every function and view, until it is told otherwise, or rolls back.
-func TestPQSOffsetsOfASession(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	d := newPQS(t)
+func pqsTakesOffsetsOfASession(t *testing.T, d *testDB) {
+	t.Helper()
 	bounds := func() string { d.T.Helper(); return d.Row("SELECT oldest_offset(), latest_offset()") }
 	require.Equal(t, "30", d.Row("SELECT set_latest(30)"))
 	require.Equal(t, "10 30", bounds())
@@ -255,10 +254,8 @@ func TestPQSShowsACarriedContractOnce(t *testing.T) {
 }
 
 // What was redacted says why, where the Participant Query Store has the id that it was redacted with.
-func TestPQSShowsWhatWasRedacted(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	d := newPQS(t)
+func pqsShowsWhatWasRedacted(t *testing.T, d *testDB) {
+	t.Helper()
 	require.Empty(t, d.Rows("SELECT FROM creates() WHERE redaction_id IS NOT NULL UNION ALL SELECT FROM exercises() WHERE redaction_id IS NOT NULL"))
 	d.Exec("SET search_path = indexer")
 	d.Exec(`INSERT INTO redactions (redaction, kind, id, redacted_at, redacted_by, reason, erased)
@@ -319,10 +316,8 @@ func TestPQSActiveUsesIndexes(t *testing.T) {
 }
 
 // Functions mean the same whoever calls them, make no statement of what they are given, and say what they do.
-func TestPQSIsClosed(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	d := newPQS(t)
+func pqsIsClosed(t *testing.T, d *testDB) {
+	t.Helper()
 	require.Empty(t, d.Rows(`SELECT p.oid::regprocedure::text FROM pg_proc p WHERE pronamespace = 'pqs'::regnamespace
 		AND (prosqlbody IS NULL AND NOT EXISTS (SELECT FROM unnest(proconfig) c WHERE c LIKE 'search_path=%') OR prosrc ~* '\mEXECUTE\M' OR obj_description(p.oid, 'pg_proc') IS NULL)`))
 	require.Empty(t, d.Rows("SELECT c.relname FROM pg_class c WHERE relnamespace = 'pqs'::regnamespace AND relkind = 'v' AND obj_description(c.oid, 'pg_class') IS NULL"))

@@ -54,12 +54,3 @@ func TestProgress(t *testing.T) {
 	require.Len(t, status.Progress, 1)
 	require.GreaterOrEqual(t, status.Progress[0].Age, 25*time.Second)
 }
-
-// Who does not lead any more says nothing about the work of those who do.
-func TestProgressOfALeaderOnly(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t)
-	l := d.leadUpdates(d.store())
-	d.Exec(`UPDATE indexer.leadership SET epoch = epoch + 1 WHERE lease = 'updates'`)
-	require.ErrorIs(t, l.RecordProgress(t.Context(), ledger.Progress{Stream: "updates"}), ErrNotLeader)
-}

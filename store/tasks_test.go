@@ -1,7 +1,6 @@
 package store
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,33 +75,6 @@ func TestStatusCountsWhatTheTasksBrought(t *testing.T) {
 	status, err = l.store.Status(ctx)
 	require.NoError(t, err)
 	require.Equal(t, Lookups{Found: 1, NotFound: 1, Unusable: 1}, status.Lookups)
-}
-
-// Rule: a leader of the past can commit nothing, of the tasks beside the stream neither.
-func TestTasksOfALeaderOfThePast(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t)
-	l := d.started()
-	ctx := t.Context()
-	outcomes := everyOutcome(t, d, l)
-	require.NoError(t, l.term.Partitions.Ensure(ctx, "created", slices.Values([]int64{0})))
-	d.Exec("INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref) VALUES (0, 9, 'snapshot', 'a', 1)")
-	d.Exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE lease = 'updates'")
-
-	_, err := l.WantedLookups(ctx, 10)
-	require.ErrorIs(t, err, ErrNotLeader, "what is known can't be forgotten")
-	require.ErrorIs(t, l.SaveLookups(ctx, outcomes[1:]), ErrNotLeader)
-	require.ErrorIs(t, l.SaveLookups(ctx, outcomes[:1]), ErrNotLeader, "not even its template")
-	_, err = l.SaveVettedPackages(ctx, []ledger.VettedPackages{vettedOn("sync::9", 1, "p")})
-	require.ErrorIs(t, err, ErrNotLeader)
-	_, err = l.SaveVettedPackages(ctx, nil)
-	require.ErrorIs(t, err, ErrNotLeader)
-	require.ErrorIs(t, l.RecordTask(ctx, "lookups", ""), ErrNotLeader)
-	require.ErrorIs(t, l.RecordTask(ctx, "lookups", "failed"), ErrNotLeader)
-
-	require.Len(t, d.queue(), 3)
-	require.Equal(t, "1 1 0 0 0", d.Row(`SELECT (SELECT count(*) FROM indexer.templates), (SELECT count(*) FROM indexer.synchronizers),
-		(SELECT count(*) FROM indexer.vetting_changes), (SELECT count(*) FROM indexer.packages), (SELECT count(*) FROM indexer.tasks)`))
 }
 
 // A database whose unfinished snapshot is dropped is as empty as before: it may be used for another participant.

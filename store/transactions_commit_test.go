@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -89,69 +88,6 @@ func TestHistoryPositionMovesByCompareAndSwap(t *testing.T) {
 	}
 }
 
-// Rule: after any error from COMMIT the outcome is unknown: re-read, never assume.
-func TestHistoryCommitOutcomeUnknownIsReadAgain(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t)
-	wire := d.wire()
-	h := &testHistory{testDB: d, l: d.leadTransactions(d.open(wire.URL(), nil))}
-	ctx := t.Context()
-	h.append("a")
-	want := []string{"1:a"}
-	for i, doubt := range doubts {
-		id := fmt.Sprint("b", i)
-		want = append(want, fmt.Sprint(i+2, ":", id))
-		cut := wire.Order(doubt)
-		_, err := h.l.AppendTransactions(ctx, h.at, nil, storetest.RecordsOf([]string{id}))
-		require.ErrorContains(t, err, "outcome is unknown")
-		require.True(t, cut(ctx), "the connection was cut")
-		var at ledger.TransactionsPosition
-		require.Eventually(t, func() bool { // the server may still be at it
-			at, _, err = h.l.TransactionsPosition(ctx)
-			return err == nil && (doubt == throwaway.CutBeforeCommit || at.Revision > h.at.Revision)
-		}, storetest.WaitLimit, storetest.WaitTick)
-		if doubt == throwaway.CutBeforeCommit {
-			require.Equal(t, h.at, at)
-			h.append(id)
-		} else {
-			_, err := h.l.AppendTransactions(ctx, h.at, nil, storetest.RecordsOf([]string{id}))
-			require.ErrorIs(t, err, ErrPositionMoved, "a writer that assumes")
-			h.at = at
-		}
-		require.Equal(t, want, h.stored())
-		require.Equal(t, id, h.checkpoint())
-	}
-}
-
-// A writer whose twin is in doubt waits for it instead of doubling it.
-func TestHistoryTwinInDoubtIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	for _, commit := range []bool{false, true} {
-		t.Run(fmt.Sprint("commit ", commit), func(t *testing.T) {
-			t.Parallel()
-			h := newHistory(t)
-			h.append("a")
-			tx := h.Begin("UPDATE indexer.transactions_position SET revision = revision + 1")
-			done := make(chan error, 1)
-			go func() {
-				_, err := h.l.AppendTransactions(t.Context(), h.at, nil, storetest.RecordsOf([]string{"b"}))
-				done <- err
-			}()
-			h.WaitForLock("%transactions_position%")
-			require.Equal(t, []string{"1:a"}, h.stored())
-			if commit {
-				require.NoError(t, tx.Commit(t.Context()))
-				require.ErrorIs(t, <-done, ErrPositionMoved)
-				require.Equal(t, []string{"1:a"}, h.stored())
-			} else {
-				require.NoError(t, tx.Rollback(t.Context()))
-				require.NoError(t, <-done)
-				require.Equal(t, []string{"1:a", "2:b"}, h.stored())
-			}
-		})
-	}
-}
-
 // Records are written while those before them are, and stored behind them or not at all.
 func TestHistoryRecordsBehindOthers(t *testing.T) {
 	t.Parallel()
@@ -188,26 +124,6 @@ func TestHistoryRecordsBehindOthers(t *testing.T) {
 	require.Equal(t, expected.After(second), end)
 	require.Equal(t, []string{"1:a", "2:b", "3:c", "4:d"}, h.stored())
 	require.Equal(t, "d", h.checkpoint())
-}
-
-// Rule: a leader of the past can commit nothing.
-func TestHistoryLeaderOfThePast(t *testing.T) {
-	t.Parallel()
-	h := newHistory(t)
-	h.append("a")
-	h.Exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE lease = 'transactions'")
-	known := storetest.Tap("b")
-	known.DomainID = storetest.Ptr("sync::new")
-	for _, records := range [][]ledger.Record{storetest.RecordsOf([]string{"b"}), {known}} {
-		_, err := h.l.AppendTransactions(t.Context(), h.at, nil, records)
-		require.ErrorIs(t, err, ErrNotLeader)
-	}
-	_, err := h.l.ClearTransactions(t.Context(), h.at)
-	require.ErrorIs(t, err, ErrNotLeader)
-	require.ErrorIs(t, h.l.RecordNetwork(t.Context(), "dso::1"), ErrNotLeader)
-	require.Equal(t, []string{"1:a"}, h.stored())
-	require.Equal(t, "0", h.Row("SELECT count(*) FROM indexer.synchronizers"))
-	require.Equal(t, "0", h.Row("SELECT count(*) FROM indexer.network"))
 }
 
 // In-memory state changes only after the commit: the hooks hear of no page that failed, and of each row that was

@@ -273,7 +273,9 @@ func TestWriteAndProjectAreAppend(t *testing.T) {
 			require.NoError(rt, err)
 			if len(ranges) > 0 && ranges[0].From == at {
 				show(ledger.Offset(rapid.IntRange(int(at), int(ranges[0].To)).Draw(rt, "to")))
-				require.Empty(rt, d.differences(l.store))
+				if rapid.IntRange(0, 3).Draw(rt, "compare") == 0 {
+					require.Empty(rt, d.differences(l.store))
+				}
 			}
 		}
 		show(h.Updates[len(h.Updates)-1].Offset)
