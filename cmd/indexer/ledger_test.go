@@ -122,10 +122,7 @@ func TestLedgerGetAsks(t *testing.T) {
 	}{
 		"without a body":  {path: "/v2/state/ledger-end", method: "GET", lines: 1},
 		"with a query":    {path: updatesPath + "?limit=7&stream_idle_timeout_ms=2", body: fmt.Sprintf(`{"beginExclusive":0,"endInclusive":%d,%s}`, l.End(), everything), method: "POST", lines: 7},
-		"a page":          {path: pagePath, body: fmt.Sprintf(`{"endOffsetInclusive":%d,"maxPageSize":9,%s}`, l.End(), everything), method: "POST", lines: 1},
 		"a GET of a body": {path: contractsPath + "-page", body: fmt.Sprintf(`{"activeAtOffset":%d,"maxPageSize":3,%s}`, l.End(), everyContract), args: []string{"--method=GET"}, method: "GET", lines: 1},
-		"nothing, listed": {path: contractsPath, body: `{"activeAtOffset":0,` + everyContract + `}`, method: "POST"},
-		"an update by id": {path: updatesPath + "/update-by-id", body: `{"updateId":"` + l.UpdateID(30) + `","updateFormat":{"includeTransactions":{"transactionShape":"TRANSACTION_SHAPE_LEDGER_EFFECTS",` + everyContract + `}}}`, method: "POST", lines: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := record(t, l, sandbox.ServerOptions{Version: test.version})

@@ -28,6 +28,19 @@ func TestViews(t *testing.T) {
 	stdout, _ := printed(t, config.ExitDone, environ, "views", "refresh")
 	require.Equal(t, "no view was made\n", stdout)
 
+	code, _, stderr := command(t, environ, "run", "--until-current", "--packages-interval=0")
+	require.Equal(t, config.ExitDone, code, stderr)
+	_, stderr = printed(t, config.ExitProblem, environ, "views", "create", "--template=Entry")
+	require.Contains(t, stderr, "no package is stored")
+	require.Contains(t, stderr, "--infer")
+	stdout, _ = printed(t, config.ExitDone, environ, "views", "create", "--template=Entry", "--infer", "--schema=inferred")
+	require.Regexp(t, `(?m)^made inferred.registry_entry, of template registry:Registry.Entry:Entry: [0-9]+ columns\n    types are inferred from [0-9]+ values$`, stdout)
+	stdout, _ = printed(t, config.ExitDone, environ, "views", "list")
+	require.Regexp(t, `(?m)^inferred.registry_entry +[0-9]+ +inferred from [0-9]+ values +template registry:Registry.Entry:Entry$`, stdout)
+	_, stderr = printed(t, config.ExitUsage, environ, "views", "create", "--template=Entri", "--infer")
+	require.Contains(t, stderr, `there is no template or interface "Entri"`)
+	printed(t, config.ExitDone, environ, "views", "drop", "--all", "--schema=inferred")
+
 	p := start(t, environ, "run")
 	db := connect(t, environ["INDEXER_DATABASE_URL"])
 	for known := false; !known; time.Sleep(20 * time.Millisecond) {
@@ -61,24 +74,4 @@ func TestViews(t *testing.T) {
 	}
 	p.signal(syscall.SIGTERM)
 	require.Equal(t, config.ExitDone, p.wait())
-}
-
-func TestViewsOfInferredTypes(t *testing.T) {
-	t.Parallel()
-	slow.Once(t)
-	l := grown(300)
-	environ := map[string]string{
-		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": participantOf(t, l, sandbox.ServerOptions{}), "INDEXER_LISTEN": "",
-	}
-	code, _, stderr := command(t, environ, "run", "--until-current", "--packages-interval=0")
-	require.Equal(t, config.ExitDone, code, stderr)
-	_, stderr = printed(t, config.ExitProblem, environ, "views", "create", "--template=Entry")
-	require.Contains(t, stderr, "no package is stored")
-	require.Contains(t, stderr, "--infer")
-	stdout, _ := printed(t, config.ExitDone, environ, "views", "create", "--template=Entry", "--infer")
-	require.Regexp(t, `(?m)^made typed.registry_entry, of template registry:Registry.Entry:Entry: [0-9]+ columns\n    types are inferred from [0-9]+ values$`, stdout)
-	stdout, _ = printed(t, config.ExitDone, environ, "views", "list")
-	require.Regexp(t, `(?m)^typed.registry_entry +[0-9]+ +inferred from [0-9]+ values +template registry:Registry.Entry:Entry$`, stdout)
-	_, stderr = printed(t, config.ExitUsage, environ, "views", "create", "--template=Entri", "--infer")
-	require.Contains(t, stderr, `there is no template or interface "Entri"`)
 }
