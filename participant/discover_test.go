@@ -38,27 +38,28 @@ func without(handlers map[string]http.HandlerFunc, paths ...string) map[string]h
 	return handlers
 }
 
+// discoverable are servers, by what they have, and what is used of them.
+var discoverable = map[string]struct {
+	lacks []string
+	want  Server
+}{
+	"3.5": {nil, Server{"3.5.1", "PAR::p::1220", pathUpdatesPage, pathUpdates, pathSnapshotPage, true}},
+	"3.6": {[]string{pathUpdatesFlats}, Server{"3.5.1", "PAR::p::1220", pathUpdatesPage, pathUpdates, pathSnapshotPage, true}},
+	"3.4": {[]string{pathUpdatesPage, pathSnapshotPage}, Server{"3.5.1", "PAR::p::1220", pathUpdatesFlats, pathUpdates, pathSnapshot, true}},
+	"neither pages nor flats": {[]string{pathUpdatesPage, pathSnapshotPage, pathUpdatesFlats},
+		Server{"3.5.1", "PAR::p::1220", pathUpdates, pathUpdates, pathSnapshot, true}},
+	"interface.md alone": {[]string{pathVersion, pathParticipantID, pathLedgerEnd, pathPrunedOffsets, pathUpdates, pathUpdatesPage, pathSnapshotPage},
+		Server{UpdatesPath: pathUpdatesFlats, TailPath: pathUpdatesFlats, SnapshotPath: pathSnapshot}},
+	"no snapshots": {[]string{pathSnapshot, pathSnapshotPage}, Server{"3.5.1", "PAR::p::1220", pathUpdatesPage, pathUpdates, "", true}},
+}
+
 func TestDiscoverUsesTheBestPathsOfEachVersion(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		handlers map[string]http.HandlerFunc
-		want     Server
-	}{
-		"3.5": {everything(), Server{"3.5.1", "PAR::p::1220", pathUpdatesPage, pathUpdates, pathSnapshotPage, true}},
-		"3.6": {without(everything(), pathUpdatesFlats),
-			Server{"3.5.1", "PAR::p::1220", pathUpdatesPage, pathUpdates, pathSnapshotPage, true}},
-		"3.4": {without(everything(), pathUpdatesPage, pathSnapshotPage),
-			Server{"3.5.1", "PAR::p::1220", pathUpdatesFlats, pathUpdates, pathSnapshot, true}},
-		"neither pages nor flats": {without(everything(), pathUpdatesPage, pathSnapshotPage, pathUpdatesFlats),
-			Server{"3.5.1", "PAR::p::1220", pathUpdates, pathUpdates, pathSnapshot, true}},
-		"interface.md alone": {
-			without(everything(), pathVersion, pathParticipantID, pathLedgerEnd, pathPrunedOffsets, pathUpdates, pathUpdatesPage, pathSnapshotPage),
-			Server{UpdatesPath: pathUpdatesFlats, TailPath: pathUpdatesFlats, SnapshotPath: pathSnapshot}},
-	} {
+	for name, test := range discoverable {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var log strings.Builder
-			c := newClient(t, newFake(t, test.handlers), Server{}, anyParty, func(cfg *Config) {
+			c := newClient(t, newFake(t, without(everything(), test.lacks...)), Server{}, anyParty, func(cfg *Config) {
 				cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			})
 			for range 2 {
@@ -222,27 +223,18 @@ func refusing(handlers map[string]http.HandlerFunc, body string, more func(path 
 // What a gateway refuses that was never there is absent: each server is read as without the gateway.
 func TestAGatewayThatRefusesUnknownPaths(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		handlers map[string]http.HandlerFunc
-		want     Server
-	}{
-		"3.4": {without(everything(), pathUpdatesPage, pathSnapshotPage), Server{"3.5.1", "PAR::p::1220", pathUpdatesFlats, pathUpdates, pathSnapshot, true}},
-		"3.5": {everything(), Server{"3.5.1", "PAR::p::1220", pathUpdatesPage, pathUpdates, pathSnapshotPage, true}},
-		"interface.md alone": {
-			without(everything(), pathVersion, pathParticipantID, pathLedgerEnd, pathPrunedOffsets, pathUpdates, pathUpdatesPage, pathSnapshotPage),
-			Server{UpdatesPath: pathUpdatesFlats, TailPath: pathUpdatesFlats, SnapshotPath: pathSnapshot}},
-		"no snapshots": {without(everything(), pathSnapshot, pathSnapshotPage), Server{"3.5.1", "PAR::p::1220", pathUpdatesPage, pathUpdates, "", true}},
-	} {
+	for name, test := range discoverable {
+		handlers := without(everything(), test.lacks...)
 		for _, body := range []string{`{"message":"Missing Authentication Token"}`, "<html>Forbidden</html>", ""} {
 			t.Run(name+" "+body, func(t *testing.T) {
 				t.Parallel()
-				c := probed(t, answering(t, refusing(test.handlers, body, func(string) bool { return false })), anyParty)
+				c := probed(t, answering(t, refusing(handlers, body, func(string) bool { return false })), anyParty)
 				for range 2 {
 					got, err := c.Discover(t.Context())
 					require.NoError(t, err)
 					require.Equal(t, test.want, got)
 				}
-				_, told := test.handlers[pathPrunedOffsets]
+				_, told := handlers[pathPrunedOffsets]
 				_, err := c.PrunedOffset(t.Context())
 				require.Equal(t, !told, errors.Is(err, ledger.ErrNotOffered), "%v", err)
 				_, err = c.ListVettedPackages(t.Context(), VettingFilter{})
@@ -250,7 +242,7 @@ func TestAGatewayThatRefusesUnknownPaths(t *testing.T) {
 				_, _, err = c.ContractByID(t.Context(), "00", nil)
 				require.ErrorIs(t, err, ledger.ErrNotOffered)
 				for _, o := range offers(c.Survey(t.Context())) {
-					_, has := test.handlers[o.Path]
+					_, has := handlers[o.Path]
 					require.Equal(t, has, o.There(), o.Path)
 				}
 			})

@@ -40,7 +40,8 @@ func wantedLookups(t *testing.T, l *UpdatesWriter) []string {
 	return wanted
 }
 
-// An archival or exercise of a contract whose creation was never seen asks for the contract.
+// An archival or exercise of a contract whose creation was never seen asks for the contract, at its first event. Which
+// contracts these are is tried in TestLookupsOfAnyHistory.
 func TestLookupsAreWanted(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -77,25 +78,12 @@ func TestLookupsAreWanted(t *testing.T) {
 		wanted  []string // of those, the contracts whose creation is really nowhere
 	}{
 		"archived":                          {[][]step{{archive(3, "c")}}, []string{"c 1 3"}, []string{"c"}},
-		"consumed":                          {[][]step{{use(3, "c", true, storetest.Ptr(true))}}, []string{"c 1 3"}, []string{"c"}},
-		"consumed, of release 3.3":          {[][]step{{use(3, "c", true, nil)}}, []string{"c 1 3"}, []string{"c"}},
-		"consumed, merely witnessed":        {[][]step{{use(3, "c", true, storetest.Ptr(false))}}, nil, nil},
-		"used":                              {[][]step{{use(3, "c", false, storetest.Ptr(true))}}, []string{"c 1 3"}, []string{"c"}},
-		"used, of release 3.3":              {[][]step{{use(3, "c", false, nil)}}, []string{"c 1 3"}, []string{"c"}},
-		"used, merely witnessed":            {[][]step{{use(3, "c", false, storetest.Ptr(false))}}, nil, nil},
 		"used and archived":                 {[][]step{{use(3, "c", false, nil)}, {archive(0, "c")}}, []string{"c 1 3"}, []string{"c"}},
 		"witnessed and archived":            {[][]step{{use(3, "c", true, storetest.Ptr(false))}, {archive(4, "c")}}, []string{"c 2 4"}, []string{"c"}},
 		"several, in their order":           {[][]step{{archive(3, "e"), archive(4, "c")}, {archive(0, "d")}}, []string{"e 1 3", "c 1 4", "d 2 0"}, []string{"e", "c", "d"}},
 		"archived twice":                    {[][]step{{archive(3, "c")}, {archive(0, "c")}}, []string{"c 1 3"}, []string{"c"}},
 		"an id of any length":               {[][]step{{archive(3, longID)}}, []string{longID + " 1 3"}, []string{longID}},
-		"created":                           {[][]step{{create(0, "c", nil)}, {archive(0, "c")}}, nil, nil},
-		"created, used and consumed":        {[][]step{{create(0, "c", storetest.Ptr(true))}, {use(0, "c", false, nil)}, {use(0, "c", true, storetest.Ptr(true))}}, nil, nil},
-		"created and archived in an update": {[][]step{{create(0, "c", nil), use(1, "c", false, nil), use(2, "c", true, nil)}}, nil, nil},
 		"created and used with one node id": {[][]step{{create(0, "c", nil), use(0, "c", false, nil)}}, nil, nil},
-		"transient":                         {[][]step{{create(0, "c", storetest.Ptr(false)), use(1, "c", false, storetest.Ptr(false)), use(2, "c", true, storetest.Ptr(false))}}, nil, nil},
-		"left":                              {[][]step{{leave(0, "c", "sync::1", "sync::2")}}, nil, nil},
-		"left and came back":                {[][]step{{leave(0, "c", "sync::1", "sync::2")}, {arrive(0, "c", "sync::2", "sync::1")}, {archive(0, "c")}}, nil, nil},
-		"came":                              {[][]step{{arrive(0, "c", "sync::2", "sync::1")}, {use(0, "c", false, nil)}, {archive(0, "c")}}, nil, nil},
 		"left and archived":                 {[][]step{{leave(0, "c", "sync::1", "sync::2")}, {archive(1, "c")}}, []string{"c 2 1"}, []string{"c"}},
 		"created elsewhere":                 {[][]step{{arrive(0, "c", "sync::3", "sync::2")}, {archive(1, "c")}}, []string{"c 2 1"}, nil},
 		"created, left and archived":        {[][]step{{create(0, "c", nil)}, {leave(0, "c", "sync::1", "sync::2")}, {archive(1, "c")}}, []string{"c 3 1"}, nil},
