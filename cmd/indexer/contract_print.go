@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
 
@@ -212,4 +213,13 @@ func counter(n *int64) int64 {
 		return 0
 	}
 	return *n
+}
+
+// entity returns an identifier without its package.
+func entity(id string) string {
+	parsed, err := ledger.ParseTemplateID(id)
+	if err != nil {
+		return brief(id)
+	}
+	return brief(parsed.Module + ":" + parsed.Entity)
 }

@@ -76,8 +76,6 @@ type updateStored struct {
 	HistoryFloor ledger.Offset            `json:"history_floor"`
 	Offsets      []ledger.Offset          `json:"stored_at"` // where an update with this id is stored
 	Rows         map[string][]ledger.JSON `json:"rows"`      // by relation, at these offsets and at the ledger's
-
-	rows []audit.UpdateRow
 }
 
 func (c *updateCommand) Run(ctx context.Context, logger *slog.Logger, db *store.Store, out config.Output) error {
@@ -200,7 +198,7 @@ func (c *updateCommand) compare(ctx context.Context, logger *slog.Logger, db *st
 func (r *updateReport) stored(address string, record *audit.UpdateRecord) {
 	r.Database = updateStored{
 		Address: address, Watermark: record.Watermark, HistoryFloor: record.HistoryFloor,
-		Offsets: append([]ledger.Offset{}, record.Offsets...), Rows: map[string][]ledger.JSON{}, rows: record.Rows,
+		Offsets: append([]ledger.Offset{}, record.Offsets...), Rows: map[string][]ledger.JSON{},
 	}
 	for _, row := range record.Rows {
 		r.Database.Rows[row.Relation] = append(r.Database.Rows[row.Relation], row.Columns)
