@@ -20,7 +20,7 @@ func TestReportsHaveAJSONForm(t *testing.T) {
 	without := map[string]bool{}
 	for _, name := range []string{
 		"run", "ledger get", "views create", "views refresh", "views drop", "index create",
-		"index drop", "grant", "revoke", "pqs enable", "pqs disable", "publication enable", "publication disable", "publication schema", "export", "migrate",
+		"index drop", "copy-setup", "grant", "revoke", "pqs enable", "pqs disable", "publication enable", "publication disable", "publication schema", "export", "migrate",
 		"healthcheck", "completion bash", "completion zsh", "completion fish", "completion words",
 	} {
 		without[name] = true

@@ -28,15 +28,14 @@ var documented = map[string]struct {
 	"cmd/indexer/packages.go": {3, []string{"the server has no operation that lists packages", "the participant wants a token and none"}},
 	"cmd/indexer/update.go":   {1, []string{"Of `indexer contract`, `indexer update` and `indexer verify`"}},
 
-	"ingest/fork_probe.go":           {4, []string{"the ledger ends below the checkpoint", "the ledger has another history"}},
-	"ingest/snapshot.go":             {1, []string{"an offset is above the ledger's end, or the participant is pruned above it, with `--change-scope`"}},
-	"ingest/start.go":                {3, []string{"the server does not report its ledger end", "the offset of `--start` or `--at-offset`", "`--at-offset` is below"}},
-	"ingest/transactions_offered.go": {1, []string{"the Scan service has no transaction history"}},
-	"ingest/transactions_pages.go":   {2, []string{"the last N records of the transaction history", "the service serves the beginning of its history"}},
+	"ingest/fork_probe.go":         {4, []string{"the ledger ends below the checkpoint", "the ledger has another history"}},
+	"ingest/snapshot.go":           {1, []string{"an offset is above the ledger's end, or the participant is pruned above it, with `--change-scope`"}},
+	"ingest/start.go":              {3, []string{"the server does not report its ledger end", "the offset of `--start` or `--at-offset`", "`--at-offset` is below"}},
+	"ingest/transactions_pages.go": {1, []string{"the last N records of the transaction history"}},
 
 	"internal/base/access/access.go": {2, []string{"there is no token, or no client secret", "there are no certificates to begin with"}},
 	"internal/app/participant.go":    {1, nil}, // of a task, which ends nothing
-	"internal/app/choose_history.go": {1, []string{"the Scan service has neither updates of its network"}},
+	"internal/app/transactions.go":   {1, []string{"the Scan service has no transaction history"}},
 	"internal/app/network_files.go":  {1, []string{"`backfill network --files`: a snapshot", "a folder, or the database, has another network's"}},
 	"internal/app/daemon_types.go":   {1, []string{"The process ends when no stream can continue"}},
 	"internal/app/views_flags.go":    {2, []string{"no package is stored, or the types of a template"}},
@@ -49,7 +48,8 @@ var documented = map[string]struct {
 	"internal/app/source.go":         {2, []string{"schema network holds the updates of another", "the Scan service does not serve the updates"}},
 	"internal/app/updates.go":        {1, []string{"the scope can't be changed: the participant does not know"}},
 	"internal/app/verify.go":         {3, []string{"another process repairs the database", "the stored scope is missing", "Of `indexer contract`, `indexer update` and `indexer verify`"}},
-	"internal/app/views.go":          {2, []string{"no package is stored", "the types of a template are not known", "`copy-setup`: a part can't be made"}},
+	"internal/app/views.go":          {1, []string{"no package is stored", "the types of a template are not known"}},
+	"internal/app/copy_setup.go":     {1, []string{"`copy-setup`: a part can't be made"}},
 
 	"internal/config/config.go": {1, []string{"there are no certificates to begin with"}},
 
