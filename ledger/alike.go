@@ -160,8 +160,7 @@ func appendCanonicalName(into, text JSON) JSON {
 func mayBeNumber(text []byte) bool {
 	digits := bytes.TrimPrefix(text, []byte("-"))
 	return len(digits) > 0 && digits[0] >= '0' && digits[0] <= '9' && (digits[0] != '0' || len(digits) == 1 ||
-		bytes.IndexByte([]byte(".eE"), digits[1]) >= 0) &&
-		len(bytes.Trim(digits, "0123456789.eE+-")) == 0
+		bytes.IndexByte([]byte(".eE"), digits[1]) >= 0) && len(bytes.Trim(digits, "0123456789.eE+-")) == 0
 }
 
 // appendCanonicalNumber appends a number in the form that equal numbers share; what is no number of a bounded size as

@@ -21,7 +21,7 @@ import (
 // *DecodeError. The result shares no memory with body, but it shares texts and lists with earlier results: don't change
 // it.
 func DecodeNetworkUpdates(body []byte, after Offset, reader string) ([]Update, error) {
-	form := answer{levels: 2, list: "transactions", plain: true, hint: updateIDHint}
+	form := answer{levels: 2, list: "transactions", plain: true}
 	return decode(body, form, func(d *decoder) []Update {
 		list := networkList{after: after, reader: reader}
 		networkListMembers.read(d, &list)
@@ -31,7 +31,7 @@ func DecodeNetworkUpdates(body []byte, after Offset, reader string) ([]Update, e
 
 // DecodeNetworkUpdate decodes one such update, as a Scan's GET /v2/updates/{update_id} serves it.
 func DecodeNetworkUpdate(body []byte, reader string) (Update, error) {
-	return decode(body, answer{plain: true, hint: updateIDHint}, func(d *decoder) (update Update) {
+	return decode(body, answer{plain: true}, func(d *decoder) (update Update) {
 		d.networkUpdate(&update, reader)
 		return update
 	})

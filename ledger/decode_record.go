@@ -13,7 +13,7 @@ import (
 // [Transaction]; members of the answer outside of records are ignored. All errors are *DecodeError. The result shares
 // no memory with body, but it shares texts with earlier results: don't change it.
 func DecodeTransactions(body []byte) ([]Record, error) {
-	form := answer{levels: 2, list: "transactions", plain: true, hint: eventIDHint}
+	form := answer{levels: 2, list: "transactions", plain: true}
 	return decode(body, form, func(d *decoder) (records []Record) {
 		historyMembers.read(d, &records)
 		return records

@@ -42,15 +42,14 @@ type UpdatePage struct {
 // before it, or after itself. Unknown members and variants are kept, see [Update]. All errors are *DecodeError. The
 // result shares no memory with body, but it shares texts and lists with earlier results: don't change it.
 func DecodeUpdateList(body []byte, after Offset) (UpdateList, error) {
-	return decode(body, answer{levels: 1, hint: offsetHint},
-		func(d *decoder) UpdateList { return d.updates(order{last: after}) })
+	return decode(body, answer{levels: 1}, func(d *decoder) UpdateList { return d.updates(order{last: after}) })
 }
 
 // DecodeUpdatePage decodes the JSON object that /v2/updates/get-updates-page serves in ascending order. Beside what
 // holds for [DecodeUpdateList], the updates must lie within the page's own bounds. Unknown members of the page are
 // ignored.
 func DecodeUpdatePage(body []byte, after Offset) (UpdatePage, error) {
-	return decode(body, answer{levels: 2, list: "updates", hint: offsetHint}, func(d *decoder) UpdatePage {
+	return decode(body, answer{levels: 2, list: "updates"}, func(d *decoder) UpdatePage {
 		page := updatePage{after: after}
 		pageMembers.read(d, &page)
 		page.check(d)
@@ -61,7 +60,7 @@ func DecodeUpdatePage(body []byte, after Offset) (UpdatePage, error) {
 // DecodeUpdate decodes the JSON object that /v2/updates/update-by-id serves (interface.md, endpoint 5): an element of a
 // list of updates, see [DecodeUpdateList]. A checkpoint is refused. All errors are *DecodeError.
 func DecodeUpdate(body []byte) (Update, error) {
-	return decode(body, answer{hint: offsetHint}, func(d *decoder) (update Update) {
+	return decode(body, answer{}, func(d *decoder) (update Update) {
 		if checkpoint := d.listed(&update); checkpoint != nil {
 			d.refuseAt(0, "update", errors.New("is an OffsetCheckpoint where an update is expected"))
 		}

@@ -18,8 +18,6 @@ type answer struct {
 	levels int    // 0: the answer is one element, 1: a list of elements, 2: a page with a list
 	list   string // the member of a page that is the list
 	plain  bool   // paths are kept as they are, without leaving out wrappers (update, contractEntry, value)
-	// hint adds an element's offset or id to an error. The element's text may be cut off or invalid.
-	hint func(text []byte, e *DecodeError)
 }
 
 // explain returns the error for a refused body. It reads the body again with jsontext, whose error, if any, is
@@ -126,66 +124,39 @@ func isNameRune(c rune) bool {
 	return c == '_' || c == '$' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
+// identify adds to an error the offset of the update that the element is, or its id. The element's text may be cut off
+// or invalid.
 func (a answer) identify(text []byte, e *DecodeError) {
-	if a.hint != nil && (e.Element >= 0 || a.levels == 0) {
-		a.hint(text, e)
-	}
-}
-
-// offsetHint looks for the offset of an update in its variant and in the variant's value.
-func offsetHint(text []byte, e *DecodeError) {
-	enters := func(level int, name string) bool {
-		return level == 0 && name == "update" || level == 1 || level == 2 && name == "value"
-	}
-	search(text, enters, func(level int, name string, value jsontext.Value) bool {
-		offset, err := strconv.ParseInt(string(value), 10, 64)
-		if level < 2 || name != "offset" || err != nil || offset <= 0 {
-			return false
-		}
-		e.Offset = Offset(offset)
-		return true
-	})
-}
-
-func eventIDHint(text []byte, e *DecodeError)  { e.EventID = textMember(text, "event_id") }
-func updateIDHint(text []byte, e *DecodeError) { e.UpdateID = textMember(text, "update_id") }
-
-// textMember returns the first member of that name that is a text; empty if there is none.
-func textMember(text []byte, wanted string) (found string) {
-	search(text, func(int, string) bool { return false }, func(_ int, name string, value jsontext.Value) bool {
-		if name != wanted || value.Kind() != '"' {
-			return false
-		}
-		found = string(unquoted(value))
-		return true
-	})
-	return found
-}
-
-// search visits the members of an object, and of the nested objects for which enters returns true, until takes returns
-// true or the text can't be read further.
-func search(text []byte, enters func(level int, name string) bool, takes func(level int, name string,
-	v jsontext.Value) bool) {
-	text = bytes.TrimLeft(text, ", \t\r\n") // separators between elements
-	dec := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if dec.PeekKind() != '{' {
+	if e.Element < 0 && a.levels > 0 {
 		return
 	}
-	for {
-		token, err := dec.ReadToken() // a brace of an entered object, or a name
-		level := dec.StackDepth() - 1
-		if err != nil || level < 0 {
+	text = bytes.TrimLeft(text, ", \t\r\n") // separators between elements
+	dec := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for dec.StackDepth() > 0 || dec.InputOffset() == 0 && dec.PeekKind() == '{' {
+		token, err := dec.ReadToken() // a brace, or a name
+		if err != nil {
 			return
 		}
 		if token.Kind() != '"' {
 			continue
 		}
-		name := token.String()
-		if enters(level, name) && dec.PeekKind() == '{' {
+		// the update's variant, and that one's value
+		level, name := dec.StackDepth()-1, token.String()
+		if dec.PeekKind() == '{' && (level == 0 && name == "update" || level == 1 || level == 2 && name == "value") {
 			continue
 		}
-		if value, err := dec.ReadValue(); err != nil || takes(level, name, value) {
+		value, err := dec.ReadValue()
+		switch {
+		case err != nil:
 			return
+		case level > 1 && name == "offset" && e.Offset == 0:
+			if offset, err := strconv.ParseInt(string(value), 10, 64); err == nil && offset > 0 {
+				e.Offset = Offset(offset)
+			}
+		case level == 0 && name == "event_id" && value.Kind() == '"' && e.EventID == "":
+			e.EventID = string(unquoted(value))
+		case level == 0 && name == "update_id" && value.Kind() == '"' && e.UpdateID == "":
+			e.UpdateID = string(unquoted(value))
 		}
 	}
 }

@@ -55,14 +55,18 @@ func (s Scope) Hash() string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// form returns the settings that decide in which form something is shown, as flags.
+func (s Scope) form() []string {
+	return []string{"--shape " + string(s.Shape), fmt.Sprintf("--blobs=%t", s.Blobs),
+		fmt.Sprintf("--reassignments=%t", s.Reassignments), fmt.Sprintf("--topology=%t", s.Topology)}
+}
+
 // OtherForm names the settings, as flags, by which what two scopes both show is not shown in the same form.
 func (s Scope) OtherForm(other Scope) (flags []string) {
-	return named([]setting{
-		{"--shape", s.Shape == other.Shape},
-		{"--blobs", s.Blobs == other.Blobs},
-		{"--reassignments", s.Reassignments == other.Reassignments},
-		{"--topology", s.Topology == other.Topology},
-	})
+	for _, setting := range beyond(s.form(), other.form()) {
+		flags = append(flags, setting[:strings.IndexAny(setting, " =")])
+	}
+	return flags
 }
 
 // LeftOut names what a scope leaves out that a database can't be widened by later, each with the flag that reads it.
@@ -87,21 +91,6 @@ func (s Scope) LeftOut() (list []string) {
 	return list
 }
 
-// setting is one of a scope, as a flag, and whether it is as it should be.
-type setting struct {
-	flag string
-	ok   bool
-}
-
-func named(settings []setting) (flags []string) {
-	for _, s := range settings {
-		if !s.ok {
-			flags = append(flags, s.flag)
-		}
-	}
-	return flags
-}
-
 // Lacks names the settings by which a scope does not show all that another one shows, as flags; empty: it shows all of
 // that, in the same form. A scope may show more only by further parties, templates and interfaces.
 func (s Scope) Lacks(of Scope) (flags []string) {
@@ -109,11 +98,18 @@ func (s Scope) Lacks(of Scope) (flags []string) {
 	all := func(list, other []string) bool { // an empty list shows all
 		return len(list) == 0 || len(other) > 0 && holds(list, other)
 	}
-	return append(named([]setting{
-		{"--parties", all(s.Parties, of.Parties)},
-		{"--templates", all(s.Templates, of.Templates)},
+	for _, names := range []struct {
+		flag  string
+		shown bool
+	}{
+		{"--parties", all(s.Parties, of.Parties)}, {"--templates", all(s.Templates, of.Templates)},
 		{"--interfaces", holds(s.Interfaces, of.Interfaces)},
-	}), s.OtherForm(of)...)
+	} {
+		if !names.shown {
+			flags = append(flags, names.flag)
+		}
+	}
+	return append(flags, s.OtherForm(of)...)
 }
 
 // Added returns what a scope shows beyond an earlier one, in the same form, as a scope: either its further parties or
@@ -163,21 +159,7 @@ func (s Scope) apart(other Scope) (settings []string) {
 			settings = append(settings, list.flag+" (without "+lacks+")")
 		}
 	}
-	if s.Shape != other.Shape {
-		settings = append(settings, "--shape "+string(s.Shape))
-	}
-	for _, set := range []struct {
-		flag       string
-		own, other bool
-	}{
-		{"blobs", s.Blobs, other.Blobs}, {"reassignments", s.Reassignments, other.Reassignments},
-		{"topology", s.Topology, other.Topology},
-	} {
-		if set.own != set.other {
-			settings = append(settings, fmt.Sprintf("--%s=%t", set.flag, set.own))
-		}
-	}
-	return settings
+	return append(settings, beyond(s.form(), other.form())...)
 }
 
 // beyond returns the names of a list that another one does not have, in their order.

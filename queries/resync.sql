@@ -38,14 +38,6 @@ WITH created AS (
 )
 DELETE FROM resync_shown;
 
--- name: ResyncKnown :many
--- Which of these are active here. The arrays are parallel.
-WITH asked AS MATERIALIZED (
-    SELECT unnest(@contract_ids::text[]) AS contract_id, unnest(@synchronizer_refs::integer[]) AS synchronizer_ref
-)
-SELECT a.contract_id, a.synchronizer_ref FROM asked k
-JOIN active_contracts a ON a.contract_id = k.contract_id AND a.synchronizer_ref = k.synchronizer_ref;
-
 -- name: ResyncDeactivateRest :exec
 -- Deactivates what is active here and was not shown.
 INSERT INTO resync_deactivations (ledger_offset, node_id, synchronizer_ref, contract_id, reason)

@@ -10,7 +10,7 @@ INSERT INTO snapshots (snapshot_offset, scope, token_kind, token, entries) VALUE
 -- Moves the token by compare-and-swap, in the transaction that stores the page before it.
 UPDATE snapshots s SET token_kind = @token_kind, token = @token, entries = s.entries + @added::bigint,
     finished_at = CASE WHEN @last::boolean THEN now() END
-WHERE s.snapshot_offset = @snapshot_offset AND s.finished_at IS NULL AND s.entries = @entries_before::bigint AND s.token = @token_before::text;
+WHERE s.snapshot_offset = @ledger_offset AND s.finished_at IS NULL AND s.entries = @entries_before::bigint AND s.token = @token_before::text;
 
 -- name: SnapshotAtWatermark :one
 SELECT s.* FROM snapshots s

@@ -44,7 +44,7 @@ func (l *UpdatesWriter) project(ctx context.Context, tx pgx.Tx, s *active.Step) 
 		return nil
 	}
 	started := time.Now()
-	if err := l.store.db.Queries.PlanByIndexOnly(ctx, tx); err != nil {
+	if err := queries.PlanByIndexOnly(ctx, tx); err != nil {
 		return fmt.Errorf("have contracts looked up by index: %w", err)
 	}
 	if err := l.apply(ctx, tx, s); err != nil {
@@ -58,7 +58,7 @@ func (l *UpdatesWriter) project(ctx context.Context, tx pgx.Tx, s *active.Step) 
 // back. What was used is compared with what was active before either.
 func (l *UpdatesWriter) apply(ctx context.Context, tx pgx.Tx, s *active.Step) error {
 	if len(s.References) > 0 {
-		err := l.store.db.Queries.ActiveContractsUse(ctx, tx, dbsqlc.ActiveContractsUseParams{
+		err := queries.ActiveContractsUse(ctx, tx, dbsqlc.ActiveContractsUseParams{
 			LedgerOffsets: columnOf(s.References, func(u *active.Reference) int64 { return u.Offset }),
 			NodeIds:       columnOf(s.References, func(u *active.Reference) int32 { return u.NodeID }),
 			ContractIds:   columnOf(s.References, func(u *active.Reference) string { return u.ContractID }),

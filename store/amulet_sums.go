@@ -56,7 +56,7 @@ func (s *Store) AmuletSums(ctx context.Context, step func(at ledger.Offset)) (su
 // nextSums adds the sums of some updates after those that were added up before; of all again where they begin below.
 func (s *Store) nextSums(ctx context.Context, tx pgx.Tx,
 	before AmuletSums) (sums AmuletSums, watermark ledger.Offset, err error) {
-	extent, err := bounds.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, tx)
 	if err != nil {
 		return before, 0, err
 	}
@@ -67,13 +67,13 @@ func (s *Store) nextSums(ctx context.Context, tx pgx.Tx,
 	if before.To = max(before.To, floor); before.To >= watermark {
 		return before, watermark, nil
 	}
-	q := s.db.Queries
-	to, err := q.UpdatesWindow(ctx, tx, dbsqlc.UpdatesWindowParams{FromExclusive: int64(before.To),
+	to, err := queries.UpdatesWindow(ctx, tx, dbsqlc.UpdatesWindowParams{FromExclusive: int64(before.To),
 		ToInclusive: int64(watermark), Beyond: checkedAtOnce - 1})
 	if err != nil {
 		return before, 0, fmt.Errorf("look for the updates after offset %d: %w", before.To, err)
 	}
-	row, err := q.AmuletSumsCount(ctx, tx, dbsqlc.AmuletSumsCountParams{FromExclusive: int64(before.To), ToInclusive: to})
+	row, err := queries.AmuletSumsCount(ctx, tx, dbsqlc.AmuletSumsCountParams{FromExclusive: int64(before.To),
+		ToInclusive: to})
 	if err != nil {
 		return before, 0, fmt.Errorf("add up the amulets of the updates after offset %d up to %d: %w", before.To, to, err)
 	}
@@ -90,6 +90,6 @@ func (s *Store) nameFirst(ctx context.Context, db dbsqlc.DBTX, sums *AmuletSums)
 		return nil
 	}
 	defer pg.Wrap(&err, "read the id of the update at offset %d", sums.First)
-	sums.FirstID, err = s.db.Queries.AmuletUpdateID(ctx, db, int64(sums.First))
+	sums.FirstID, err = queries.AmuletUpdateID(ctx, db, int64(sums.First))
 	return err
 }

@@ -123,7 +123,7 @@ func (l *Leader) cover(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from,
 	if from == to {
 		return nil
 	}
-	err := l.store.db.Queries.CoverageInsert(ctx, tx, dbsqlc.CoverageInsertParams{
+	err := queries.CoverageInsert(ctx, tx, dbsqlc.CoverageInsertParams{
 		Stream: StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(from), ToInclusive: int64(to),
 	})
 	if pg.HasCode(err, pg.ExclusionViolation, pg.UniqueViolation) { // unique: of a range with the same start
@@ -143,23 +143,25 @@ func (l *UpdatesWriter) advance(ctx context.Context, tx pgx.Tx, scope ledger.Sco
 	return l.mergeCoverage(ctx, tx, scope, from, to)
 }
 
-func (l *Leader) moveWatermark(ctx context.Context, tx pgx.Tx, from, to ledger.Offset) error {
-	moved, err := l.store.db.Queries.CheckpointAdvance(ctx, tx, dbsqlc.CheckpointAdvanceParams{
+func (l *Leader) moveWatermark(ctx context.Context, tx pgx.Tx, from, to ledger.Offset) (err error) {
+	defer pg.Wrap(&err, "move the watermark")
+	return swapped(queries.CheckpointAdvance(ctx, tx, dbsqlc.CheckpointAdvanceParams{
 		Stream: StreamUpdates, FromOffset: int64(from), ToOffset: int64(to),
-	})
-	if err != nil {
-		return fmt.Errorf("move the watermark: %w", err)
-	}
-	if moved == 0 {
+	}))
+}
+
+// swapped returns ErrWatermarkMoved where a compare-and-swap has changed no row.
+func swapped(changed int64, err error) error {
+	if err == nil && changed == 0 {
 		return ErrWatermarkMoved
 	}
-	return nil
+	return err
 }
 
 // mergeCoverage makes one row of what is covered in a range, and of what ends where it begins. It refuses a range that
 // is not covered as a whole.
 func (l *Leader) mergeCoverage(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to ledger.Offset) error {
-	merged, err := l.store.db.Queries.CoverageMerge(ctx, tx, dbsqlc.CoverageMergeParams{
+	merged, err := queries.CoverageMerge(ctx, tx, dbsqlc.CoverageMergeParams{
 		Stream: StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(from), ToInclusive: int64(to),
 	})
 	if err != nil {

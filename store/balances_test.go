@@ -270,10 +270,10 @@ func TestTotalsAreAddedByIndex(t *testing.T) {
 	}
 	h.Exec("VACUUM ANALYZE")
 	require.NoError(t, h.l.term.Write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
-		if err := h.l.store.db.Queries.PlanByIndexOnly(ctx, tx); err != nil {
+		if err := queries.PlanByIndexOnly(ctx, tx); err != nil {
 			return err
 		}
-		if err := h.l.store.db.Queries.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{FromExclusive: 5, ToInclusive: 10}); err != nil {
+		if err := queries.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{FromExclusive: 5, ToInclusive: 10}); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, `SELECT relname FROM pg_stat_xact_user_tables WHERE seq_scan > 0

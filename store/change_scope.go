@@ -32,7 +32,7 @@ func (s *Store) CheckChange(ctx context.Context, participantID string, scope led
 // refuseChange refuses a scope of another form than what is covered, and any where nothing follows a snapshot: no
 // earlier offset would be in the scope before.
 func (s *Store) refuseChange(ctx context.Context, tx pgx.Tx, scope ledger.Scope) error {
-	covered, err := s.db.Queries.ScopesCovered(ctx, tx, StreamUpdates)
+	covered, err := queries.ScopesCovered(ctx, tx, StreamUpdates)
 	if err != nil {
 		return fmt.Errorf("read which scopes are covered: %w", err)
 	}
@@ -52,11 +52,11 @@ func (s *Store) refuseChange(ctx context.Context, tx pgx.Tx, scope ledger.Scope)
 			}
 		}
 	}
-	extent, err := bounds.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, tx)
 	if err != nil || !extent.Started {
 		return err
 	}
-	carried, err := bounds.CarriedSnapshot(ctx, s.db, tx)
+	carried, err := bounds.CarriedSnapshot(ctx, tx)
 	if err != nil || carried == nil || extent.Watermark > extent.HistoryFloor {
 		return err
 	}
@@ -72,8 +72,7 @@ func (s *Store) refuseChange(ctx context.Context, tx pgx.Tx, scope ledger.Scope)
 // is true for the scope in force, and where nothing is covered: then scope says nothing.
 func (s *Store) ScopeAt(ctx context.Context,
 	after ledger.Offset) (scope ledger.Scope, inForce bool, upTo ledger.Offset, err error) {
-	row, err := s.db.Queries.ScopeAt(ctx, s.db.Pool, dbsqlc.ScopeAtParams{Stream: tables.StreamUpdates,
-		After: int64(after)})
+	row, err := queries.ScopeAt(ctx, s.db.Pool, dbsqlc.ScopeAtParams{Stream: tables.StreamUpdates, After: int64(after)})
 	if err != nil {
 		return scope, false, 0, s.db.Unusable(fmt.Errorf("read in which scope offsets after %d are covered: %w", after, err))
 	}

@@ -100,7 +100,7 @@ func (s *Store) ContractHistory(ctx context.Context, contractID string) (Contrac
 	var h ContractHistory
 	err := s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		var err error
-		if h.Extent, err = bounds.Read(ctx, s.db, tx); err != nil || !h.Started || !rows.TextHolds(contractID) {
+		if h.Extent, err = bounds.Read(ctx, tx); err != nil || !h.Started || !rows.TextHolds(contractID) {
 			return err
 		}
 		if err := s.contractEvents(ctx, tx, contractID, &h); err != nil {
@@ -138,7 +138,7 @@ func (s *Store) contractEvents(ctx context.Context, db dbsqlc.DBTX, contractID s
 	if more := len(h.Events) - historyLimit; more > 0 {
 		h.Events, h.Older = h.Events[more:], true
 	}
-	stored, err := s.db.Queries.ContractStored(ctx, db, contractID)
+	stored, err := queries.ContractStored(ctx, db, contractID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
@@ -208,7 +208,7 @@ func scanEvent(row pgx.CollectableRow) (e ContractEvent, err error) {
 }
 
 func (s *Store) contractState(ctx context.Context, db dbsqlc.DBTX, contractID string, h *ContractHistory) error {
-	active, err := s.db.Queries.ContractActive(ctx, db, contractID)
+	active, err := queries.ContractActive(ctx, db, contractID)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (s *Store) contractState(ctx context.Context, db dbsqlc.DBTX, contractID st
 	for _, e := range h.Events {
 		ends = append(ends, int64(e.Offset))
 	}
-	lifetimes, err := s.db.Queries.ContractLifetimes(ctx, db, dbsqlc.ContractLifetimesParams{
+	lifetimes, err := queries.ContractLifetimes(ctx, db, dbsqlc.ContractLifetimesParams{
 		ContractID: contractID, DeactivatedOffsets: slices.Compact(ends),
 	})
 	if err != nil {
@@ -240,7 +240,7 @@ func (s *Store) contractState(ctx context.Context, db dbsqlc.DBTX, contractID st
 }
 
 func (s *Store) contractLookup(ctx context.Context, db dbsqlc.DBTX, contractID string, h *ContractHistory) error {
-	row, err := s.db.Queries.ContractLookup(ctx, db, contractID)
+	row, err := queries.ContractLookup(ctx, db, contractID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}

@@ -17,6 +17,6 @@ type DiskUse struct {
 // DiskUse reads what the database takes on disk.
 func (s *Store) DiskUse(ctx context.Context) (_ DiskUse, err error) {
 	defer pg.Wrap(&err, "read the size of the database")
-	row, err := s.db.Queries.StatusSizes(ctx, s.db.Pool)
+	row, err := queries.StatusSizes(ctx, s.db.Pool)
 	return DiskUse(row), err
 }

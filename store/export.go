@@ -132,7 +132,7 @@ func (e *ExportSnapshot) Lasts(ctx context.Context) (err error) {
 // State returns where the database stands.
 func (e *ExportSnapshot) State(ctx context.Context) (state ExportState, err error) {
 	if e.records {
-		at, err := bounds.TransactionsPosition(ctx, e.store.db, e.tx)
+		at, err := bounds.TransactionsPosition(ctx, e.tx)
 		if err != nil || at.LastSeq == 0 || at.Rereading {
 			return state, err
 		}
@@ -141,17 +141,16 @@ func (e *ExportSnapshot) State(ctx context.Context) (state ExportState, err erro
 		err = e.common(ctx, &state)
 		return state, err
 	}
-	if state.Extent, err = bounds.Read(ctx, e.store.db, e.tx); err != nil || !state.Started {
+	if state.Extent, err = bounds.Read(ctx, e.tx); err != nil || !state.Started {
 		return state, err
 	}
 	if err := e.common(ctx, &state); err != nil {
 		return state, err
 	}
-	q := e.store.db.Queries
-	if state.Participant, err = q.ParticipantGet(ctx, e.tx); err != nil {
+	if state.Participant, err = queries.ParticipantGet(ctx, e.tx); err != nil {
 		return state, fmt.Errorf("read the stored participant: %w", err)
 	}
-	scopes, err := q.ScopesInUse(ctx, e.tx, StreamUpdates)
+	scopes, err := queries.ScopesInUse(ctx, e.tx, StreamUpdates)
 	if err != nil {
 		return state, fmt.Errorf("read the stored scope: %w", err)
 	}
@@ -163,14 +162,13 @@ func (e *ExportSnapshot) State(ctx context.Context) (state ExportState, err erro
 
 // common reads what both kinds of exports ask for.
 func (e *ExportSnapshot) common(ctx context.Context, state *ExportState) (err error) {
-	q := e.store.db.Queries
-	if state.Network, err = q.NetworkGet(ctx, e.tx); err != nil {
+	if state.Network, err = queries.NetworkGet(ctx, e.tx); err != nil {
 		return fmt.Errorf("read the stored network: %w", err)
 	}
 	if state.SchemaVersion, err = e.store.schemaVersion(ctx, e.tx); err != nil {
 		return fmt.Errorf("read the schema's version: %w", err)
 	}
-	verified, err := q.VerificationSummary(ctx, e.tx)
+	verified, err := queries.VerificationSummary(ctx, e.tx)
 	if err != nil {
 		return fmt.Errorf("ask up to where it was verified: %w", err)
 	}
@@ -178,7 +176,7 @@ func (e *ExportSnapshot) common(ctx context.Context, state *ExportState) (err er
 	if e.records {
 		state.Verified = ledger.Offset(verified.VerifiedSeq)
 	}
-	changes, err := q.Rewrites(ctx, e.tx)
+	changes, err := queries.Rewrites(ctx, e.tx)
 	if err != nil {
 		return fmt.Errorf("read what changed: %w", err)
 	}
@@ -200,7 +198,7 @@ func (e *ExportSnapshot) Cut(ctx context.Context, after, upTo ledger.Offset, upd
 		}
 		return after + ledger.Offset(updates), nil
 	}
-	at, err := e.store.db.Queries.VerificationUpdatesEnd(ctx, e.tx, dbsqlc.VerificationUpdatesEndParams{
+	at, err := queries.VerificationUpdatesEnd(ctx, e.tx, dbsqlc.VerificationUpdatesEndParams{
 		FromExclusive: int64(after), ToInclusive: int64(upTo), Skip: updates - 1,
 	})
 	if err != nil {
@@ -220,7 +218,7 @@ func (e *ExportSnapshot) Seals(ctx context.Context, from, to ledger.Offset) (sea
 	if e.records {
 		stream = tables.StreamTransactions
 	}
-	windows, err := e.store.db.Queries.ExportSeals(ctx, e.tx, dbsqlc.ExportSealsParams{Stream: stream,
+	windows, err := queries.ExportSeals(ctx, e.tx, dbsqlc.ExportSealsParams{Stream: stream,
 		FromExclusive: int64(from), ToInclusive: int64(to)})
 	for _, w := range windows {
 		seals = append(seals, ExportSeal{
@@ -249,7 +247,7 @@ func (e *ExportSnapshot) Packages(ctx context.Context) (ids []string, err error)
 	if e.records {
 		return nil, nil
 	}
-	list, err := e.store.db.Queries.PackageContentList(ctx, e.tx)
+	list, err := queries.PackageContentList(ctx, e.tx)
 	if err != nil {
 		return nil, fmt.Errorf("list the stored packages: %w", err)
 	}
@@ -262,7 +260,7 @@ func (e *ExportSnapshot) Packages(ctx context.Context) (ids []string, err error)
 // PackageContent returns the content of a stored package.
 func (e *ExportSnapshot) PackageContent(ctx context.Context, id string) (content []byte, err error) {
 	defer pg.Wrap(&err, "read package %s", id)
-	return e.store.db.Queries.PackageContentGet(ctx, e.tx, id)
+	return queries.PackageContentGet(ctx, e.tx, id)
 }
 
 // Relations returns what is exported of the analysts' relations, in the order in which it is written; typed views last.

@@ -42,7 +42,11 @@ func (s *Store) LockExport(ctx context.Context, place string) (locked context.Co
 	go func() {
 		defer close(stopped)
 		defer pg.Close(watch, conn)
-		lose(keepExport(watch, tx, place))
+		err := session.Keep(watch, tx, exportLockPing, nil)
+		if watch.Err() == nil {
+			err = fmt.Errorf("the lock of the export to %s was lost with its session: %w", place, err)
+		}
+		lose(err)
 	}()
 	return locked, func() { stop(); <-stopped }, nil
 }
@@ -51,11 +55,11 @@ func (s *Store) LockExport(ctx context.Context, place string) (locked context.Co
 func (s *Store) holdExport(ctx context.Context, conn *pgx.Conn, place string) (pgx.Tx, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err == nil {
-		err = s.db.Queries.TimeoutsOff(ctx, tx)
+		err = queries.TimeoutsOff(ctx, tx)
 	}
 	free := false
 	if err == nil {
-		free, err = s.db.Queries.ExportLock(ctx, tx, place)
+		free, err = queries.ExportLock(ctx, tx, place)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock %s in database %s: %w", place, s.Address(), s.db.Unusable(err))
@@ -67,24 +71,4 @@ func (s *Store) holdExport(ctx context.Context, conn *pgx.Conn, place string) (p
 		}
 	}
 	return tx, nil
-}
-
-// keepExport holds the lock until the context ends or the session is lost, and returns why.
-func keepExport(ctx context.Context, tx pgx.Tx, place string) error {
-	ticker := time.NewTicker(exportLockPing)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			pg.Rollback(ctx, tx) // frees the lock before unlock returns
-			return context.Cause(ctx)
-		case <-ticker.C:
-		}
-		ping, cancel := context.WithTimeout(context.WithoutCancel(ctx), session.PingTimeout)
-		err := tx.Conn().Ping(ping)
-		cancel()
-		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("the lock of the export to %s was lost with its session: %w", place, err)
-		}
-	}
 }

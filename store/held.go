@@ -16,7 +16,7 @@ import (
 // that was begun and not finished is nothing yet.
 func (s *Store) Held(ctx context.Context) (updates, history bool, err error) {
 	defer pg.Wrap(&err, "look for what is stored")
-	held, err := s.db.Queries.AnythingHeld(ctx, s.db.Pool)
+	held, err := queries.AnythingHeld(ctx, s.db.Pool)
 	return held.Updates, held.History, err
 }
 
@@ -38,29 +38,25 @@ func (s *Store) Begun(ctx context.Context) (begun bool, err error) {
 	return unfinished != nil, err
 }
 
-// Bounds returns what the database claims to hold of the updates; started is false where nothing was indexed.
-func (s *Store) Bounds(ctx context.Context) (claimed ledger.Bounds, started bool, err error) {
-	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		extent, err := bounds.Read(ctx, s.db, tx)
-		claimed = ledger.Bounds{
-			Floor: extent.HistoryFloor, Watermark: extent.Watermark,
-			StateFloor: extent.StateFloor, PrunedTo: extent.PrunedTo,
-		}
-		started = extent.Started
+// Extent reads how much of the ledger the database claims to hold.
+func (s *Store) Extent(ctx context.Context) (extent Extent, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
+		extent, err = bounds.Read(ctx, tx)
 		return err
 	})
-	return claimed, started, err
+	return extent, err
 }
 
 // Watermark returns the offset up to which everything is stored and shown; ok is false where nothing was started.
 func (s *Store) Watermark(ctx context.Context) (at ledger.Offset, ok bool, err error) {
-	return bounds.Watermark(ctx, s.db, s.db.Pool)
+	at, ok, err = bounds.Watermark(ctx, s.db.Pool)
+	return at, ok, s.db.Unusable(err)
 }
 
 // UnfinishedSnapshot returns the snapshot that a backfill has begun and not finished; nil: there is none.
 func (s *Store) UnfinishedSnapshot(ctx context.Context) (progress *ledger.SnapshotProgress, err error) {
 	defer s.db.Wrap(&err, "read the unfinished snapshot")
-	return bounds.Snapshot(s.db.Queries.SnapshotUnfinished(ctx, s.db.Pool))
+	return bounds.Snapshot(queries.SnapshotUnfinished(ctx, s.db.Pool))
 }
 
 // Heads is how far each stream of a database has come. It is cheap to read, however much the database holds.
@@ -73,10 +69,9 @@ type Heads struct {
 
 // Heads reads how far each stream has come.
 func (s *Store) Heads(ctx context.Context) (Heads, error) {
-	q := s.db.Queries
 	var heads Heads
 	err := s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		row, err := q.StatusHeads(ctx, tx)
+		row, err := queries.StatusHeads(ctx, tx)
 		if err != nil {
 			return fmt.Errorf("read how far the streams have come: %w", err)
 		}
@@ -84,7 +79,7 @@ func (s *Store) Heads(ctx context.Context) (Heads, error) {
 		if heads.Watermark == 0 {
 			return nil
 		}
-		frontier, err := q.StatusFrontier(ctx, tx)
+		frontier, err := queries.StatusFrontier(ctx, tx)
 		if err != nil {
 			return fmt.Errorf("read the frontier: %w", err)
 		}

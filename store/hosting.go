@@ -16,7 +16,7 @@ import (
 func (l *UpdatesWriter) WantedHosting(ctx context.Context, named []string,
 	limit int) (parties []string, at ledger.Offset, err error) {
 	defer pg.Wrap(&err, "read which parties hold something")
-	rows, err := l.store.db.Queries.HostingWanted(ctx, l.term.Pool,
+	rows, err := queries.HostingWanted(ctx, l.term.Pool,
 		dbsqlc.HostingWantedParams{Parties: append([]string{}, named...), Most: int32(limit)})
 	for _, row := range rows {
 		parties, at = append(parties, row.Party), ledger.Offset(row.AtOffset)
@@ -32,7 +32,7 @@ func (l *UpdatesWriter) SaveHosting(ctx context.Context, hosted map[string]bool,
 		save.Parties, save.Hosted = append(save.Parties, party), append(save.Hosted, here)
 	}
 	return l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		return l.store.db.Queries.HostingSave(ctx, tx, save)
+		return queries.HostingSave(ctx, tx, save)
 	})
 }
 
@@ -40,6 +40,6 @@ func (l *UpdatesWriter) SaveHosting(ctx context.Context, hosted map[string]bool,
 func (l *UpdatesWriter) ForgetHosting(ctx context.Context, named []string) (err error) {
 	defer pg.Wrap(&err, "forget which other parties are hosted")
 	return l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		return l.store.db.Queries.HostingForget(ctx, tx, append([]string{}, named...))
+		return queries.HostingForget(ctx, tx, append([]string{}, named...))
 	})
 }

@@ -18,14 +18,14 @@ import (
 // database of another participant, and one whose rows have another scope, are *ledger.Problem. An empty
 // participantID (a server that does not say who it is) passes.
 func (s *Store) CheckIdentity(ctx context.Context, participantID string, scope ledger.Scope) error {
-	stored, err := s.db.Queries.ParticipantGet(ctx, s.db.Pool)
+	stored, err := queries.ParticipantGet(ctx, s.db.Pool)
 	if err != nil {
 		return s.db.Unusable(fmt.Errorf("read the stored participant: %w", err))
 	}
 	if stored != "" && participantID != "" && stored != participantID {
 		return s.otherParticipant(stored, participantID)
 	}
-	scopes, err := s.db.Queries.ScopesInUse(ctx, s.db.Pool, StreamUpdates)
+	scopes, err := queries.ScopesInUse(ctx, s.db.Pool, StreamUpdates)
 	if err != nil {
 		return s.db.Unusable(fmt.Errorf("read the stored scope: %w", err))
 	}
@@ -67,13 +67,14 @@ func (s *Store) otherParticipant(stored, asked string) error {
 // empty: not known.
 func (s *Store) ParticipantID(ctx context.Context) (id string, err error) {
 	defer s.db.Wrap(&err, "read whose ledger is stored")
-	return s.db.Queries.ParticipantGet(ctx, s.db.Pool)
+	return queries.ParticipantGet(ctx, s.db.Pool)
 }
 
 // Watermark returns where the updates stream resumes. ok is false where nothing was started: Start or a snapshot has to
 // come first.
 func (l *UpdatesWriter) Watermark(ctx context.Context) (at ledger.Offset, ok bool, err error) {
-	return bounds.Watermark(ctx, l.store.db, l.term.Pool)
+	at, ok, err = bounds.Watermark(ctx, l.term.Pool)
+	return at, ok, l.store.db.Unusable(err)
 }
 
 // Start gives the updates stream its first watermark. stateKnown says that the active set is known there: at the
@@ -89,7 +90,7 @@ func (l *UpdatesWriter) Start(ctx context.Context, participantID string, scope l
 		if err := l.discardSnapshot(ctx, tx); err != nil {
 			return err
 		}
-		if err := l.store.db.Queries.ScopesClear(ctx, tx); err != nil {
+		if err := queries.ScopesClear(ctx, tx); err != nil {
 			return fmt.Errorf("forget the scope: %w", err)
 		}
 		return l.recordIdentity(ctx, tx, participantID, scope)
@@ -97,13 +98,10 @@ func (l *UpdatesWriter) Start(ctx context.Context, participantID string, scope l
 }
 
 func (l *UpdatesWriter) startAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, stateKnown bool) error {
-	started, err := l.store.db.Queries.CheckpointStart(ctx, tx, dbsqlc.CheckpointStartParams{Stream: StreamUpdates,
-		LedgerOffset: int64(at)})
+	err := swapped(queries.CheckpointStart(ctx, tx, dbsqlc.CheckpointStartParams{Stream: StreamUpdates,
+		LedgerOffset: int64(at)}))
 	if err != nil {
 		return fmt.Errorf("set the first watermark: %w", err)
-	}
-	if started == 0 {
-		return ErrWatermarkMoved
 	}
 	if err := l.buildMissingIndexes(ctx, tx); err != nil {
 		return err
@@ -113,7 +111,7 @@ func (l *UpdatesWriter) startAt(ctx context.Context, tx pgx.Tx, at ledger.Offset
 		floor := int64(at)
 		floors.StateFloor = &floor
 	}
-	if err := l.store.db.Queries.FloorsSet(ctx, tx, floors); err != nil {
+	if err := queries.FloorsSet(ctx, tx, floors); err != nil {
 		return fmt.Errorf("set the floors: %w", err)
 	}
 	return nil
@@ -121,7 +119,7 @@ func (l *UpdatesWriter) startAt(ctx context.Context, tx pgx.Tx, at ledger.Offset
 
 // discardSnapshot forgets an unfinished snapshot, and drops the partitions with its entries.
 func (l *UpdatesWriter) discardSnapshot(ctx context.Context, tx pgx.Tx) error {
-	discarded, err := l.store.db.Queries.SnapshotDiscard(ctx, tx)
+	discarded, err := queries.SnapshotDiscard(ctx, tx)
 	if err != nil {
 		return fmt.Errorf("discard the unfinished snapshot: %w", err)
 	}
@@ -161,10 +159,10 @@ func (l *UpdatesWriter) RecordIdentity(ctx context.Context, participantID string
 
 func (l *UpdatesWriter) recordIdentity(ctx context.Context, tx pgx.Tx, participantID string, scope ledger.Scope) error {
 	if participantID != "" {
-		if err := l.store.db.Queries.ParticipantRecord(ctx, tx, participantID); err != nil {
+		if err := queries.ParticipantRecord(ctx, tx, participantID); err != nil {
 			return fmt.Errorf("record participant %s: %w", participantID, err)
 		}
-		stored, err := l.store.db.Queries.ParticipantGet(ctx, tx)
+		stored, err := queries.ParticipantGet(ctx, tx)
 		if err != nil {
 			return fmt.Errorf("read the stored participant: %w", err)
 		}
@@ -172,8 +170,7 @@ func (l *UpdatesWriter) recordIdentity(ctx context.Context, tx pgx.Tx, participa
 			return l.store.otherParticipant(stored, participantID)
 		}
 	}
-	err := l.store.db.Queries.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: scope.Hash(),
-		Definition: scope.Canonical()})
+	err := queries.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: scope.Hash(), Definition: scope.Canonical()})
 	if err != nil {
 		return fmt.Errorf("record the scope: %w", err)
 	}

@@ -109,10 +109,9 @@ var SettingNames = []string{
 func (i *Inspector) Server(ctx context.Context) (_ ServerFacts, err error) {
 	defer i.store.db.Wrap(&err, "database %s, read what it is", i.store.Address())
 	facts := ServerFacts{Database: i.conn.Config().Database, Transport: i.transport(), Settings: map[string]Setting{}}
-	q := i.store.db.Queries
 	err = i.read(ctx, func(tx pgx.Tx) error {
 		asked := time.Now()
-		row, err := q.InspectServer(ctx, tx)
+		row, err := queries.InspectServer(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -123,7 +122,7 @@ func (i *Inspector) Server(ctx context.Context) (_ ServerFacts, err error) {
 		facts.InRecovery, facts.ReadOnly = row.InRecovery, row.ReadOnly
 		facts.MayCreateSchemas, facts.DatabaseOwner = row.MayCreateSchemas, row.DatabaseOwner
 		facts.FreeConnections = int(row.FreeConnections)
-		settings, err := q.InspectSettings(ctx, tx, SettingNames)
+		settings, err := queries.InspectSettings(ctx, tx, SettingNames)
 		for _, s := range settings {
 			facts.Settings[s.Name] = Setting{Value: s.Value, Unit: s.Unit, Source: s.Source}
 		}
@@ -173,22 +172,21 @@ func (i *Inspector) Schema(ctx context.Context) (SchemaFacts, error) {
 	if facts.Wanted, err = SchemaVersion(); err != nil {
 		return SchemaFacts{}, err
 	}
-	q := i.store.db.Queries
 	err = i.read(ctx, func(tx pgx.Tx) error {
 		pair := i.store.db.Config.Schemas
-		schemas, err := q.InspectSchemas(ctx, tx, []string{pair.Tables, pair.Views})
+		schemas, err := queries.InspectSchemas(ctx, tx, []string{pair.Tables, pair.Views})
 		if err != nil {
 			return err
 		}
 		for _, s := range schemas {
 			facts.Schemas = append(facts.Schemas, SchemaFact(s))
 		}
-		relations, err := q.InspectRelations(ctx, tx, pair.Tables)
+		relations, err := queries.InspectRelations(ctx, tx, pair.Tables)
 		if err != nil {
 			return err
 		}
 		facts.Relations, facts.Foreign = int(relations.Relations), relations.ForeignRelation
-		readable, err := q.InspectVersionTable(ctx, tx, pair.Tables)
+		readable, err := queries.InspectVersionTable(ctx, tx, pair.Tables)
 		if err != nil || !readable {
 			return err
 		}

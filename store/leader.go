@@ -74,7 +74,7 @@ func (s *Store) Leadership(ctx context.Context, lease Lease) (leadership Leaders
 
 func (s *Store) leadership(ctx context.Context, tx pgx.Tx, lease Lease) (_ Leadership, err error) {
 	defer pg.Wrap(&err, "read leadership of lease %s", lease)
-	row, err := s.db.Queries.LeadershipGet(ctx, tx, string(lease))
+	row, err := queries.LeadershipGet(ctx, tx, string(lease))
 	return Leadership{Epoch: row.Epoch, Holder: textOf(row.Holder), Since: row.LedSince.Time, Leads: row.Leads}, err
 }
 

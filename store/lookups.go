@@ -17,23 +17,22 @@ import (
 // database, oldest event first, at most limit of them. What was wanted and turns out to be known (a contract that was
 // archived on another synchronizer than it was created on, say) is forgotten.
 func (l *UpdatesWriter) WantedLookups(ctx context.Context, limit int) ([]string, error) {
-	q := l.store.db.Queries
 	for {
-		wanted, err := q.LookupsWanted(ctx, l.term.Pool, int64(limit))
+		wanted, err := queries.LookupsWanted(ctx, l.term.Pool, int64(limit))
 		if err != nil {
 			return nil, fmt.Errorf("read which contracts to look up: %w", err)
 		}
 		if len(wanted) == 0 {
 			return nil, nil
 		}
-		known, err := q.LookupsCreationKnown(ctx, l.term.Pool, wanted)
+		known, err := queries.LookupsCreationKnown(ctx, l.term.Pool, wanted)
 		if err != nil {
 			return nil, fmt.Errorf("look for the creation of %d contracts: %w", len(wanted), err)
 		}
 		if len(known) == 0 {
 			return wanted, nil
 		}
-		err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error { return q.LookupsForget(ctx, tx, known) })
+		err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error { return queries.LookupsForget(ctx, tx, known) })
 		if err != nil {
 			return nil, fmt.Errorf("forget %d wanted contracts whose creation is known: %w", len(known), err)
 		}

@@ -332,7 +332,7 @@ func TestLookupOutcomes(t *testing.T) {
 		}
 		require.NoError(t, l.SaveLookups(ctx, []ledger.Lookup{{ContractID: "nobody asked for", At: time.Now(), Status: ledger.LookupNotFound}}))
 		require.NoError(t, l.SaveLookups(ctx, nil))
-		require.NoError(t, l.store.db.Queries.LookupsForget(ctx, l.term.Pool, []string{"a", "b", "c"}), "of what was wanted a moment ago")
+		require.NoError(t, queries.LookupsForget(ctx, l.term.Pool, []string{"a", "b", "c"}), "of what was wanted a moment ago")
 		require.Equal(t, want, stored())
 		require.Equal(t, 3, wrote["lookups"])
 	})

@@ -75,7 +75,7 @@ func (s *Store) settled(ctx context.Context) (err error) {
 // first migration.
 func (s *Store) createSchema(ctx context.Context) error {
 	pair := s.db.Config.Schemas
-	found, err := s.db.Queries.InspectSchemas(ctx, s.db.Pool, []string{pair.Tables, pair.Views})
+	found, err := queries.InspectSchemas(ctx, s.db.Pool, []string{pair.Tables, pair.Views})
 	if err != nil {
 		return fmt.Errorf("look for schemas %s and %s: %w", pair.Tables, pair.Views, err)
 	}

@@ -77,7 +77,7 @@ func (l *UpdatesWriter) projectNext(ctx context.Context, scope ledger.Scope, fro
 // refuseUncovered refuses a range that is not stored as a whole, before its facts are read: coverage commits with its
 // facts, so what is covered is there.
 func (l *UpdatesWriter) refuseUncovered(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error {
-	covered, err := l.store.db.Queries.CoverageWithin(ctx, l.term.Pool, dbsqlc.CoverageWithinParams{
+	covered, err := queries.CoverageWithin(ctx, l.term.Pool, dbsqlc.CoverageWithinParams{
 		Stream: StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(from), ToInclusive: int64(to),
 	})
 	if err != nil {
@@ -96,7 +96,7 @@ const readBackUpdates = 10_000
 // of whole updates, about as many as are enough for one transaction. reach is how far they go.
 func (l *Leader) readStepEvents(ctx context.Context, from, to int64,
 	enough int) (events []rows.Effect, reach int64, err error) {
-	last, err := l.store.db.Queries.VerificationUpdatesEnd(ctx, l.term.Pool, dbsqlc.VerificationUpdatesEndParams{
+	last, err := queries.VerificationUpdatesEnd(ctx, l.term.Pool, dbsqlc.VerificationUpdatesEndParams{
 		FromExclusive: from, ToInclusive: to, Skip: readBackUpdates - 1,
 	})
 	if err != nil {
@@ -106,7 +106,7 @@ func (l *Leader) readStepEvents(ctx context.Context, from, to int64,
 		to = last[0]
 	}
 	for atMost := int64(enough); ; atMost *= 2 {
-		list, err := l.store.db.Queries.StepEvents(ctx, l.term.Pool, dbsqlc.StepEventsParams{FromExclusive: from,
+		list, err := queries.StepEvents(ctx, l.term.Pool, dbsqlc.StepEventsParams{FromExclusive: from,
 			ToInclusive: to, AtMost: atMost})
 		if err != nil {
 			return nil, 0, fmt.Errorf("read events after offset %d up to %d: %w", from, to, err)

@@ -28,7 +28,7 @@ func (s *Store) CheckNetwork(ctx context.Context, networkID string) error {
 // Network returns the network whose transaction history the database holds, or is meant for; empty: not known.
 func (s *Store) Network(ctx context.Context) (stored string, err error) {
 	defer s.db.Wrap(&err, "read the stored network")
-	return s.db.Queries.NetworkGet(ctx, s.db.Pool)
+	return queries.NetworkGet(ctx, s.db.Pool)
 }
 
 func (s *Store) otherNetwork(stored, asked string) error {
@@ -49,12 +49,11 @@ func (l *TransactionsWriter) RecordNetwork(ctx context.Context, networkID string
 	if known, err := l.store.Network(ctx); err != nil || known == networkID {
 		return err
 	}
-	q := l.store.db.Queries
 	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := q.NetworkRecord(ctx, tx, networkID); err != nil {
+		if err := queries.NetworkRecord(ctx, tx, networkID); err != nil {
 			return err
 		}
-		stored, err := q.NetworkGet(ctx, tx)
+		stored, err := queries.NetworkGet(ctx, tx)
 		if err != nil {
 			return err
 		}

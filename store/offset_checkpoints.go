@@ -15,7 +15,7 @@ import (
 // offset.
 func (l *Leader) keepCheckpoints(ctx context.Context, tx pgx.Tx, r *names.References, pages []ledger.Page) error {
 	for rows := range rows.CheckpointStatements(rows.LatestTimes(r, pages)) {
-		err := l.store.db.Queries.OffsetCheckpointsUpsert(ctx, tx, rows.OffsetCheckpointsUpsertParams)
+		err := queries.OffsetCheckpointsUpsert(ctx, tx, rows.OffsetCheckpointsUpsertParams)
 		if err != nil {
 			return fmt.Errorf("keep offset checkpoints: %w", err)
 		}

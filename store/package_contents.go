@@ -20,13 +20,13 @@ import (
 // until it is time to ask again.
 func (l *UpdatesWriter) WantedPackages(ctx context.Context, limit int) (ids []string, err error) {
 	defer pg.Wrap(&err, "read which packages are wanted")
-	return l.store.db.Queries.PackageWantedList(ctx, l.term.Pool, int32(limit))
+	return queries.PackageWantedList(ctx, l.term.Pool, int32(limit))
 }
 
 // CompletablePackages returns the ids of stored packages that lacked another one which is stored now.
 func (l *UpdatesWriter) CompletablePackages(ctx context.Context) (ids []string, err error) {
 	defer pg.Wrap(&err, "read which packages can be completed")
-	return l.store.db.Queries.PackageCompletableList(ctx, l.term.Pool)
+	return queries.PackageCompletableList(ctx, l.term.Pool)
 }
 
 // PackageContent returns the content of a stored package. The error is ledger.ErrNotFound where it is not stored.
@@ -36,7 +36,7 @@ func (l *UpdatesWriter) PackageContent(ctx context.Context, id string) ([]byte, 
 
 // PackageContent returns the content of a stored package. The error is ledger.ErrNotFound where it is not stored.
 func (s *Store) PackageContent(ctx context.Context, id string) ([]byte, error) {
-	content, err := s.db.Queries.PackageContentGet(ctx, s.db.Pool, id)
+	content, err := queries.PackageContentGet(ctx, s.db.Pool, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("package %s: %w", id, ledger.ErrNotFound)
 	}
@@ -50,7 +50,7 @@ func (s *Store) PackageContent(ctx context.Context, id string) ([]byte, error) {
 // Errors: ErrNotLeader, or the database's; a *ledger.Problem where it would refuse the same again.
 func (l *UpdatesWriter) SavePackage(ctx context.Context, p *ledger.Package) error {
 	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		return writing.SavePackage(ctx, tx, l.store.db.Queries, p)
+		return writing.SavePackage(ctx, tx, p)
 	})
 	if err != nil {
 		return fmt.Errorf("save package %s: %w", p.ID, session.Refused(err))
@@ -64,7 +64,7 @@ func (l *UpdatesWriter) SavePackage(ctx context.Context, p *ledger.Package) erro
 func (l *UpdatesWriter) MissPackage(ctx context.Context, id, failure string) (err error) {
 	defer session.WrapRefused(&err, "note that package %s can't be had", id)
 	return l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		return l.store.db.Queries.PackageTryUpsert(ctx, tx, dbsqlc.PackageTryUpsertParams{PackageID: id,
+		return queries.PackageTryUpsert(ctx, tx, dbsqlc.PackageTryUpsertParams{PackageID: id,
 			Failure: rows.StorableText(failure)})
 	})
 }
@@ -75,7 +75,7 @@ type StoredPackage struct{ ID, Name, Version string }
 // Packages lists the packages whose content is stored, by their ids.
 func (s *Store) Packages(ctx context.Context) (_ []StoredPackage, err error) {
 	defer pg.Wrap(&err, "list the stored packages")
-	rows, err := s.db.Queries.PackageContentList(ctx, s.db.Pool)
+	rows, err := queries.PackageContentList(ctx, s.db.Pool)
 	list := make([]StoredPackage, len(rows))
 	for i, r := range rows {
 		list[i] = StoredPackage{r.PackageID, r.PackageName, r.PackageVersion}

@@ -14,7 +14,7 @@ import (
 // has: a network's packages are not served, and a participant's are. What lies in schemas that the role may not read is
 // left out.
 func (s *Store) PackagesBeside(ctx context.Context) (ids []string, err error) {
-	named, err := s.db.Queries.NamedPackageList(ctx, s.db.Pool)
+	named, err := queries.NamedPackageList(ctx, s.db.Pool)
 	if err != nil {
 		return nil, fmt.Errorf("list the packages that events name: %w", err)
 	}
@@ -55,7 +55,7 @@ func (s *Store) PackageContentOfAny(ctx context.Context, id string) ([]byte, err
 
 // beside calls fn with each table of packages of another ledger in this database.
 func (s *Store) beside(ctx context.Context, fn func(table string) error) error {
-	schemas, err := s.db.Queries.PackageSchemaList(ctx, s.db.Pool, s.db.Config.Schemas.Tables)
+	schemas, err := queries.PackageSchemaList(ctx, s.db.Pool, s.db.Config.Schemas.Tables)
 	if err != nil {
 		return fmt.Errorf("look for the packages of other ledgers in this database: %w", err)
 	}

@@ -44,7 +44,7 @@ func TestPartitionsAreAnnouncedAfterAKill(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	set := func(write func(context.Context, func(context.Context, pgx.Tx) error) error) *partitions.Set {
-		return partitions.New(l.store.db.Queries, l.term.Pool, write, l.store.db.Config.Logger, 0)
+		return partitions.New(l.term.Pool, write, l.store.db.Config.Logger, 0)
 	}
 	announced := func(relation string) string {
 		return d.Row(`SELECT a.xmin::text::bigint > max(i.xmin::text::bigint) AND coalesce(a.attstattarget, -1) < 0 FROM pg_inherits i JOIN pg_attribute a ON a.attrelid = i.inhparent
@@ -121,7 +121,7 @@ func TestPartitionsTakeSparseOffsets(t *testing.T) {
 	require.Equal(t, "0", d.Row(`SELECT count(*) FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent AND p.relkind = 'p'
 		WHERE (SELECT count(*) FROM pg_index WHERE indrelid = i.inhrelid) <> (SELECT count(*) FROM pg_index WHERE indrelid = i.inhparent)`))
 
-	below := partitions.New(l.store.db.Queries, l.term.Pool, l.term.Write, l.store.db.Config.Logger, 0) // knows nothing yet, as after a restart
+	below := partitions.New(l.term.Pool, l.term.Write, l.store.db.Config.Logger, 0) // knows nothing yet, as after a restart
 	require.NoError(t, below.Ensure(t.Context(), "updates", slices.Values([]int64{4_999_999_999, 2_500_000, 3_999_999_999})))
 	require.NoError(t, below.Ensure(t.Context(), "updates", slices.Values([]int64{2_999_999, 1, math.MaxInt64 - 1})))
 	require.Equal(t, "7", d.Row("SELECT count(*) FROM indexer.partitions WHERE relation = 'updates'"))

@@ -55,11 +55,11 @@ func (l *PruningWriter) prune(ctx context.Context, floor ledger.Offset, refuse f
 	pgx.Tx) error) error {
 	var pruned bool
 	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		resets, err := l.store.db.Queries.PruneResets(ctx, tx)
+		resets, err := queries.PruneResets(ctx, tx)
 		if err != nil {
 			return fmt.Errorf("read which reset or change of the scope was the last: %w", err)
 		}
-		extent, err := bounds.Read(ctx, l.store.db, tx)
+		extent, err := bounds.Read(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (s *Store) refuseWithoutRecords(ctx context.Context, tx pgx.Tx, extent *Ext
 	if !s.OfNetwork() {
 		return nil
 	}
-	derived, err := bounds.ReadDerived(ctx, s.db, tx, extent)
+	derived, err := bounds.ReadDerived(ctx, tx, extent)
 	if err != nil || derived.Any && !derived.Outdated && derived.To >= floor {
 		return err
 	}
@@ -132,7 +132,7 @@ type pruning struct {
 }
 
 func (p *pruning) run(ctx context.Context) error {
-	if err := p.leader.store.db.Queries.TimeoutsOff(ctx, p.tx); err != nil {
+	if err := queries.TimeoutsOff(ctx, p.tx); err != nil {
 		return fmt.Errorf("switch the limits on time off: %w", err)
 	}
 	if _, err := p.tx.Exec(ctx, "SET LOCAL work_mem = '256MB'; SET LOCAL maintenance_work_mem = '256MB'"); err != nil {
@@ -153,8 +153,7 @@ func (p *pruning) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = p.leader.store.db.Queries.PruneSnapshot(ctx, p.tx, dbsqlc.PruneSnapshotParams{Floor: p.floor,
-		Entries: entries + unknown})
+	err = queries.PruneSnapshot(ctx, p.tx, dbsqlc.PruneSnapshotParams{Floor: p.floor, Entries: entries + unknown})
 	if err != nil {
 		return fmt.Errorf("record the snapshot at offset %d: %w", p.floor, err)
 	}
@@ -169,7 +168,7 @@ func (p *pruning) run(ctx context.Context) error {
 // findPartitions finds the partitions that lose rows. It locks autovacuum out of them, so that the last part need not
 // wait for it.
 func (p *pruning) findPartitions(ctx context.Context) error {
-	list, err := p.leader.store.db.Queries.PartitionList(ctx, p.tx)
+	list, err := queries.PartitionList(ctx, p.tx)
 	if err != nil {
 		return fmt.Errorf("read partitions: %w", err)
 	}
@@ -212,7 +211,7 @@ func (p *pruning) removeRows(ctx context.Context) error {
 // end is the last part. It copies what the leader of the updates has written meanwhile, locks the leader and the
 // readers out, copies once more, and removes what is pruned. It is tried again until it gets the locks.
 func (p *pruning) end(ctx context.Context) error {
-	watermark, _, err := bounds.Watermark(ctx, p.leader.store.db, p.tx)
+	watermark, _, err := bounds.Watermark(ctx, p.tx)
 	if err != nil {
 		return err
 	}
@@ -246,7 +245,7 @@ func (p *pruning) end(ctx context.Context) error {
 // and what they removed may have been copied. It also ends pruning if records began to be derived again, which needs
 // the updates.
 func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
-	resets, err := p.leader.store.db.Queries.PruneResets(ctx, tx)
+	resets, err := queries.PruneResets(ctx, tx)
 	if err != nil {
 		return fmt.Errorf("see whether the updates were reset, or their scope was changed: %w", err)
 	}
@@ -261,26 +260,17 @@ func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	extent, err := bounds.Read(ctx, p.leader.store.db, tx)
+	extent, err := bounds.Read(ctx, tx)
 	if err != nil {
 		return err
 	}
-	derived, err := bounds.ReadDerived(ctx, p.leader.store.db, tx, &extent)
-	if err == nil && derived.Any && (derived.Outdated || derived.To < ledger.Offset(p.floor)) {
-		err = &ledger.Problem{
-			What: fmt.Sprintf("the records that follow from the updates are being derived again from those that would go, in "+
-				"database %s", p.leader.store.Address()),
-			Do: "prune again when they are: the metric derived_offset says how far that is",
-		}
-	}
-	return err
+	return p.leader.store.refuseWithoutRecords(ctx, tx, &extent, ledger.Offset(p.floor))
 }
 
 // refuseRewritten ends pruning if something changed after the change with a number: then files may not hold what would
 // be removed.
 func (l *PruningWriter) refuseRewritten(ctx context.Context, tx pgx.Tx, upTo ledger.Offset, change int64) error {
-	rewritten, err := l.store.db.Queries.PruneRewritten(ctx, tx, dbsqlc.PruneRewrittenParams{Newest: change,
-		UpTo: int64(upTo)})
+	rewritten, err := queries.PruneRewritten(ctx, tx, dbsqlc.PruneRewrittenParams{Newest: change, UpTo: int64(upTo)})
 	if err != nil {
 		return fmt.Errorf("see whether something changed after it had been compared with files: %w", err)
 	}
@@ -329,9 +319,8 @@ func (p *pruning) lock(ctx context.Context, tx pgx.Tx) error {
 
 // moveFloors records that nothing up to the floor is stored any more.
 func (p *pruning) moveFloors(ctx context.Context, tx pgx.Tx) error {
-	q := p.leader.store.db.Queries
 	for _, step := range []func(context.Context, dbsqlc.DBTX,
-		int64) error{p.moveLookups, q.PruneCoverage, q.PruneSeals, q.PruneFloors} {
+		int64) error{p.moveLookups, queries.PruneCoverage, queries.PruneSeals, queries.PruneFloors} {
 		if err := step(ctx, tx, p.floor); err != nil {
 			return fmt.Errorf("move the floors, and look-ups: %w", err)
 		}
@@ -382,8 +371,8 @@ func (p *pruning) findLookups(ctx context.Context, tx pgx.Tx, after, upTo int64)
 // moveLookups moves look-ups to the places that findLookups has found, and removes the others up to the floor.
 func (p *pruning) moveLookups(ctx context.Context, db dbsqlc.DBTX, floor int64) error {
 	p.lookups.Floor = floor
-	if err := p.leader.store.db.Queries.PruneMoveLookups(ctx, db, p.lookups); err != nil {
+	if err := queries.PruneMoveLookups(ctx, db, p.lookups); err != nil {
 		return err
 	}
-	return p.leader.store.db.Queries.PruneForgetLookups(ctx, db, floor)
+	return queries.PruneForgetLookups(ctx, db, floor)
 }

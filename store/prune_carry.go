@@ -121,7 +121,7 @@ func (c *carrying) named(statement string) string {
 
 // copy copies rows into a new partition, and builds its indexes.
 func (c *carrying) copy(ctx context.Context, of carried) (rows int64, err error) {
-	list, err := c.db.Queries.ColumnTypes(ctx, c.tx, []string{of.table})
+	list, err := queries.ColumnTypes(ctx, c.tx, []string{of.table})
 	if err != nil {
 		return 0, err
 	}
@@ -149,7 +149,7 @@ func (c *carrying) copy(ctx context.Context, of carried) (rows int64, err error)
 // moveUnknown moves the entries of unknown kinds, of which nobody can tell whether they are active, to the floor. Their
 // table has no partitions, and lacks the rows of updates up to there already.
 func (c *carrying) moveUnknown(ctx context.Context) (entries int64, err error) {
-	if entries, err = c.db.Queries.PruneMoveUnknown(ctx, c.tx, dbsqlc.PruneMoveUnknownParams{Floor: c.floor,
+	if entries, err = queries.PruneMoveUnknown(ctx, c.tx, dbsqlc.PruneMoveUnknownParams{Floor: c.floor,
 		FloorBefore: c.from}); err != nil {
 		return 0, fmt.Errorf("carry entries of unknown kinds: %w", err)
 	}

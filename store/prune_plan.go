@@ -72,7 +72,7 @@ func (p *PrunePlan) Bytes() (bytes int64) {
 // is a *ledger.Problem.
 func (s *Store) PlanPrune(ctx context.Context, before PruneBefore) (plan PrunePlan, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		extent, err := bounds.Read(ctx, s.db, tx)
+		extent, err := bounds.Read(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -162,10 +162,10 @@ func (s *Store) planPrune(ctx context.Context, tx pgx.Tx, plan *PrunePlan) error
 	if plan.Until, err = s.recordTime(ctx, tx, plan.Floor); err != nil {
 		return err
 	}
-	if plan.Active, err = s.db.Queries.PruneActive(ctx, tx, int64(plan.Floor)); err != nil {
+	if plan.Active, err = queries.PruneActive(ctx, tx, int64(plan.Floor)); err != nil {
 		return fmt.Errorf("count what was active at offset %d: %w", plan.Floor, err)
 	}
-	partitions, err := s.db.Queries.PrunePartitions(ctx, tx, int64(plan.Floor))
+	partitions, err := queries.PrunePartitions(ctx, tx, int64(plan.Floor))
 	if err != nil {
 		return fmt.Errorf("look for partitions up to offset %d: %w", plan.Floor, err)
 	}
@@ -232,7 +232,7 @@ func countUpTo(ctx context.Context, tx pgx.Tx, table, place string, after int64,
 // OffsetBefore returns the last offset that is earlier than a limit.
 func (s *Store) OffsetBefore(ctx context.Context, before PruneBefore) (at ledger.Offset, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		extent, err := bounds.Read(ctx, s.db, tx)
+		extent, err := bounds.Read(ctx, tx)
 		if err != nil {
 			return err
 		}

@@ -23,10 +23,9 @@ type RecordedProgress struct {
 // is under way. It is a transaction of its own, beside those of the batches.
 func (l *Leader) RecordProgress(ctx context.Context, p ledger.Progress) (err error) {
 	defer pg.Wrap(&err, "record how far stream %s has come", p.Stream)
-	q := l.store.db.Queries
 	return l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if p.Ended {
-			return q.ProgressRemove(ctx, tx, p.Stream)
+			return queries.ProgressRemove(ctx, tx, p.Stream)
 		}
 		row := dbsqlc.ProgressPutParams{
 			Stream: p.Stream, Unit: p.Unit, BeganAt: pgtype.Timestamptz{Time: p.BeganAt, Valid: true},
@@ -36,13 +35,13 @@ func (l *Leader) RecordProgress(ctx context.Context, p ledger.Progress) (err err
 		if p.End > 0 {
 			row.ToInclusive = &p.End
 		}
-		return q.ProgressPut(ctx, tx, row)
+		return queries.ProgressPut(ctx, tx, row)
 	})
 }
 
 func (s *Store) progress(ctx context.Context, db dbsqlc.DBTX) (_ []RecordedProgress, err error) {
 	defer pg.Wrap(&err, "read how far the streams have come")
-	rows, err := s.db.Queries.ProgressList(ctx, db)
+	rows, err := queries.ProgressList(ctx, db)
 	var list []RecordedProgress
 	for _, row := range rows {
 		p := RecordedProgress{RecordedAt: row.UpdatedAt.Time.UTC(), Age: durationOf(row.Age)}

@@ -13,7 +13,6 @@ import (
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/session"
-	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
 )
 
@@ -54,11 +53,11 @@ func (l *UpdatesWriter) DeriveRecords(ctx context.Context) (step Derived, err er
 }
 
 func (l *UpdatesWriter) deriveRecords(ctx context.Context, tx pgx.Tx) (step Derived, err error) {
-	extent, err := bounds.Read(ctx, l.store.db, tx)
+	extent, err := bounds.Read(ctx, tx)
 	if err != nil || !extent.Started {
 		return step, err
 	}
-	d, err := bounds.ReadDerived(ctx, l.store.db, tx, &extent)
+	d, err := bounds.ReadDerived(ctx, tx, &extent)
 	if err != nil {
 		return step, err
 	}
@@ -68,17 +67,14 @@ func (l *UpdatesWriter) deriveRecords(ctx context.Context, tx pgx.Tx) (step Deri
 	} else if d.Any && step.To >= extent.Watermark {
 		return step, nil
 	}
+	if err := holdPosition(ctx, tx, d.At); err != nil {
+		return step, err
+	}
 	if d.Outdated {
 		step.To = extent.HistoryFloor
-		if err := l.RemoveDerived(ctx, tx, &extent, d.At, writing.ReadAgain); err != nil {
+		if d.At, err = writing.RemoveDerived(ctx, tx, &extent, d.At, writing.ReadAgain); err != nil {
 			return step, err
 		}
-		d.At, err = bounds.TransactionsPosition(ctx, l.store.db, tx)
-	} else {
-		err = (&TransactionsWriter{l.Leader}).holdPosition(ctx, tx, d.At)
-	}
-	if err != nil {
-		return step, err
 	}
 	if !d.Any {
 		if err := l.nameNetwork(ctx, tx); err != nil {
@@ -91,7 +87,7 @@ func (l *UpdatesWriter) deriveRecords(ctx context.Context, tx pgx.Tx) (step Deri
 // writeDerived writes the records that follow from the next updates.
 func (l *UpdatesWriter) writeDerived(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition,
 	watermark ledger.Offset, step *Derived) error {
-	updates, to, err := amulets.Window(ctx, l.store.db.Queries, tx, step.To, watermark, derivedAtOnce)
+	updates, to, err := amulets.Window(ctx, tx, step.To, watermark, derivedAtOnce)
 	if err != nil {
 		return err
 	}
@@ -129,56 +125,12 @@ func (l *UpdatesWriter) writeDerived(ctx context.Context, tx pgx.Tx, at ledger.T
 
 // nameNetwork records of which network the records are: that whose updates are stored.
 func (l *UpdatesWriter) nameNetwork(ctx context.Context, tx pgx.Tx) error {
-	id, err := l.store.db.Queries.ParticipantGet(ctx, tx)
+	id, err := queries.ParticipantGet(ctx, tx)
 	if err == nil && id != "" {
-		err = l.store.db.Queries.NetworkRecord(ctx, tx, id)
+		err = queries.NetworkRecord(ctx, tx, id)
 	}
 	if err != nil {
 		return fmt.Errorf("record the network of the records: %w", err)
 	}
 	return nil
-}
-
-// RemoveDerived removes the derived records, and what follows from them, so that they are derived again; but for those
-// of updates that were pruned.
-func (l *UpdatesWriter) RemoveDerived(ctx context.Context, tx pgx.Tx, extent *Extent, at ledger.TransactionsPosition,
-	reason string) error {
-	left, err := bounds.RecordsKept(ctx, l.store.db, tx, extent, at)
-	if err != nil {
-		return err
-	}
-	for _, table := range tables.In(tables.Records, tables.Totals) {
-		if !table.OfRecords() {
-			continue
-		}
-		if _, err := tx.Exec(ctx, table.Delete("s.seq > $1 OR s.seq <= 0"), left); err != nil {
-			return fmt.Errorf("remove the rows of %s of records after seq %d: %w", table.Name, left, err)
-		}
-	}
-	return l.recordsRemoved(ctx, tx, at, left, extent.HistoryFloor, reason)
-}
-
-// recordsRemoved moves the position of derived records back, after those beyond a seq were removed, and computes again
-// what follows from the others.
-func (l *UpdatesWriter) recordsRemoved(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition, left int64,
-	to ledger.Offset, reason string) error {
-	if err := (&TransactionsWriter{l.Leader}).holdPosition(ctx, tx, at); err != nil {
-		return err
-	}
-	q, last := l.store.db.Queries, at.LastSeq
-	at.Revision, at.LastSeq = at.Revision+1, left
-	err := writing.PutPosition(ctx, tx, at, &to)
-	if err == nil {
-		err = q.BalancesForget(ctx, tx)
-	}
-	if err == nil {
-		err = q.BalanceTotalsCompute(ctx, tx)
-	}
-	if err == nil {
-		err = q.BalanceRoundsCompute(ctx, tx)
-	}
-	if err != nil {
-		return fmt.Errorf("add up the balance changes of the records up to seq %d: %w", left, err)
-	}
-	return writing.NoteRewrite(ctx, tx, tables.StreamTransactions, left, last, reason)
 }

@@ -69,8 +69,7 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (_ ResetRep
 		if err := l.wantLookups(ctx, tx, int64(extent.HistoryFloor), int64(to)); err != nil {
 			return err
 		}
-		err = l.store.db.Queries.CheckpointSet(ctx, tx, dbsqlc.CheckpointSetParams{Stream: StreamUpdates,
-			LedgerOffset: int64(to)})
+		err = queries.CheckpointSet(ctx, tx, dbsqlc.CheckpointSetParams{Stream: StreamUpdates, LedgerOffset: int64(to)})
 		if err != nil {
 			return fmt.Errorf("set the watermark: %w", err)
 		}
@@ -87,7 +86,7 @@ func (l *UpdatesWriter) returnToScope(ctx context.Context, tx pgx.Tx, to ledger.
 	if err := writing.DropResync(ctx, tx); err != nil {
 		return err
 	}
-	scope, err := l.store.db.Queries.ResyncScope(ctx, tx, int64(to))
+	scope, err := queries.ResyncScope(ctx, tx, int64(to))
 	if err != nil {
 		return fmt.Errorf("read which scope was in force at offset %d: %w", to, err)
 	}
@@ -145,7 +144,7 @@ func (s *Store) PlanReset(ctx context.Context, to ledger.Offset) (ResetReport, e
 
 // resettable refuses what Reset refuses.
 func (s *Store) resettable(ctx context.Context, tx pgx.Tx, to ledger.Offset) (*Extent, error) {
-	extent, err := bounds.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +178,7 @@ func (s *Store) refuseReset(ctx context.Context, extent *Extent, to ledger.Offse
 // whose lifetime began by then are active again. It adds no look-ups for the events up to the offset, and counts in the
 // report.
 func (l *UpdatesWriter) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Offset, report *ResetReport) error {
-	extent, err := bounds.Read(ctx, l.store.db, tx)
+	extent, err := bounds.Read(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -201,7 +200,10 @@ func (l *UpdatesWriter) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Of
 	if records.left == math.MaxInt64 {
 		return nil
 	}
-	return l.recordsRemoved(ctx, tx, records.At, records.left, to, writing.Reset)
+	if err := holdPosition(ctx, tx, records.At); err != nil {
+		return err
+	}
+	return writing.RecordsRemoved(ctx, tx, records.At, writing.BackTo(records.At, records.left), &to, writing.Reset)
 }
 
 // beyond are the derived records that a reset removes: those after the seq left.
@@ -212,13 +214,12 @@ type beyond struct {
 
 // derivedBeyond returns which records follow from updates after an offset: none (left is the greatest number) where a
 // service sent them.
-func (s *Store) derivedBeyond(ctx context.Context, tx pgx.Tx, extent *Extent,
-	to ledger.Offset) (b beyond, err error) {
+func (s *Store) derivedBeyond(ctx context.Context, tx pgx.Tx, extent *Extent, to ledger.Offset) (b beyond, err error) {
 	b.left = math.MaxInt64
-	if b.Derived, err = bounds.ReadDerived(ctx, s.db, tx, extent); err != nil || b.To <= to {
+	if b.Derived, err = bounds.ReadDerived(ctx, tx, extent); err != nil || b.To <= to {
 		return b, err
 	}
-	b.left, err = bounds.RecordsUpTo(ctx, s.db, tx, b.At, to)
+	b.left, err = bounds.RecordsUpTo(ctx, tx, b.At, to)
 	return b, err
 }
 
@@ -229,13 +230,13 @@ func (l *UpdatesWriter) removeRows(ctx context.Context, tx pgx.Tx, table *tables
 		removed, err := tx.Exec(ctx, table.Delete("s."+table.Place+" > $1"), after)
 		return removed.RowsAffected(), err
 	case tables.Reopen:
-		return l.store.db.Queries.ResetLifetimes(ctx, tx, after)
+		return queries.ResetLifetimes(ctx, tx, after)
 	case tables.Cut:
-		removed, err := l.store.db.Queries.ResetCoverage(ctx, tx, after)
+		removed, err := queries.ResetCoverage(ctx, tx, after)
 		if err != nil {
 			return 0, err
 		}
-		return removed, l.store.db.Queries.ResetCoverageCut(ctx, tx, after)
+		return removed, queries.ResetCoverageCut(ctx, tx, after)
 	}
 	return 0, nil
 }
@@ -243,5 +244,5 @@ func (l *UpdatesWriter) removeRows(ctx context.Context, tx pgx.Tx, table *tables
 // wantLookups asks for the contracts whose creation is nowhere and that nobody asked for, of events after the base.
 func (l *UpdatesWriter) wantLookups(ctx context.Context, tx pgx.Tx, base, watermark int64) (err error) {
 	defer pg.Wrap(&err, "ask for contracts whose creation is nowhere")
-	return l.store.db.Queries.LookupsWant(ctx, tx, dbsqlc.LookupsWantParams{FromExclusive: base, ToInclusive: watermark})
+	return queries.LookupsWant(ctx, tx, dbsqlc.LookupsWantParams{FromExclusive: base, ToInclusive: watermark})
 }

@@ -63,7 +63,7 @@ func (r *Resync) BeginSnapshot(ctx context.Context, _ string, scope ledger.Scope
 	defer pg.Wrap(&err, "begin a resync at offset %d", at)
 	r.scope = scope
 	err = r.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		if r.extent, err = bounds.Read(ctx, r.store.db, tx); err != nil {
+		if r.extent, err = bounds.Read(ctx, tx); err != nil {
 			return err
 		}
 		if !r.extent.Started || r.extent.Watermark != at {
@@ -107,11 +107,10 @@ func (r *Resync) begin(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
 	if err := r.removeAfter(ctx, tx, at, &ResetReport{}); err != nil {
 		return err
 	}
-	q := r.store.db.Queries
-	if r.first, err = q.ResyncNode(ctx, tx, int64(at)); err != nil {
+	if r.first, err = queries.ResyncNode(ctx, tx, int64(at)); err != nil {
 		return fmt.Errorf("look for the resyncs that were there before: %w", err)
 	}
-	err = q.ResyncStart(ctx, tx, dbsqlc.ResyncStartParams{LedgerOffset: int64(at), NodeID: r.first,
+	err = queries.ResyncStart(ctx, tx, dbsqlc.ResyncStartParams{LedgerOffset: int64(at), NodeID: r.first,
 		Scope: r.scope.Hash()})
 	if err != nil {
 		return fmt.Errorf("record the resync: %w", err)
@@ -182,66 +181,48 @@ func (r *Resync) take(ctx context.Context, progress ledger.SnapshotProgress,
 
 // copyTaken stores what of the taken contracts is not active here, and of the others that they were shown.
 func (r *Resync) copyTaken(ctx context.Context, tx pgx.Tx, taken *rows.Carried) error {
-	list, err := r.store.db.Queries.ResyncKnown(ctx, tx, dbsqlc.ResyncKnownParams{
-		ContractIds:      columnOf(taken.Active, func(a *rows.ActiveContract) string { return a.ContractID }),
-		SynchronizerRefs: columnOf(taken.Active, func(a *rows.ActiveContract) int32 { return *a.SynchronizerRef }),
-	})
+	known, err := writing.ActiveAsOf(ctx, tx, r.extent.Watermark, taken.Active)
 	if err != nil {
-		return fmt.Errorf("look for what is active already: %w", err)
+		return err
 	}
-	known := make(map[dbsqlc.ResyncKnownRow]bool, len(list))
-	for _, row := range list {
-		known[row] = true
-	}
-	shown := taken.Leave(func(a *rows.ActiveContract) bool {
-		return known[dbsqlc.ResyncKnownRow{ContractID: a.ContractID, SynchronizerRef: *a.SynchronizerRef}]
-	})
+	shown := taken.Leave(func(a *rows.ActiveContract) bool { return known[writing.KeyOf(a)] != nil })
 	if r.added {
 		shown = nil
 	}
 	return writing.CopyTables(ctx, tx, append(taken.Resynced(), rows.TableOf("resync_shown", shown)))
 }
 
-func (r *Resync) advance(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress, last bool) error {
-	moved, err := r.store.db.Queries.ResyncAdvance(ctx, tx, dbsqlc.ResyncAdvanceParams{
-		LedgerOffset: int64(from.At), EntriesBefore: from.Entries, TokenBefore: from.Next.Value,
-		TokenKind: string(to.Next.Kind), Token: to.Next.Value, Added: to.Entries - from.Entries, Last: last,
-	})
-	if err == nil && moved == 0 {
-		return ErrWatermarkMoved
-	}
-	if err != nil {
-		return fmt.Errorf("store the continuation token: %w", err)
-	}
-	return nil
+func (r *Resync) advance(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress, last bool) (err error) {
+	defer pg.Wrap(&err, "store the continuation token")
+	return swapped(queries.ResyncAdvance(ctx, tx, dbsqlc.ResyncAdvanceParams(over(from, to, last))))
 }
 
 // end begins and ends what differs, and puts the scope in force. Answers to look-ups are asked for again, because they
 // depend on the parties, but contracts that were found stay: they may not be found again.
 func (r *Resync) end(ctx context.Context, tx pgx.Tx, whole ledger.SnapshotProgress) error {
-	q, at := r.store.db.Queries, int64(whole.At)
+	at := int64(whole.At)
 	for _, table := range tables.In(tables.Resynced) {
 		if _, err := tx.Exec(ctx, "INSERT INTO "+table.Name+" SELECT * FROM resync_"+table.Name); err != nil {
 			return fmt.Errorf("store what begins: %w", err)
 		}
 	}
 	if !r.added {
-		err := q.ResyncDeactivateRest(ctx, tx, dbsqlc.ResyncDeactivateRestParams{LedgerOffset: at,
+		err := queries.ResyncDeactivateRest(ctx, tx, dbsqlc.ResyncDeactivateRestParams{LedgerOffset: at,
 			FirstNodeID: r.first + int32(whole.Entries)})
 		if err != nil {
 			return fmt.Errorf("end what is not shown: %w", err)
 		}
 	}
-	if err := q.ResyncClear(ctx, tx); err != nil {
+	if err := queries.ResyncClear(ctx, tx); err != nil {
 		return fmt.Errorf("clear what waited: %w", err)
 	}
 	if err := r.projectResync(ctx, tx, at); err != nil {
 		return err
 	}
-	if err := q.LookupsAgain(ctx, tx); err != nil {
+	if err := queries.LookupsAgain(ctx, tx); err != nil {
 		return fmt.Errorf("forget the answers to look-ups: %w", err)
 	}
-	err := q.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: r.scope.Hash(), Definition: r.scope.Canonical()})
+	err := queries.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: r.scope.Hash(), Definition: r.scope.Canonical()})
 	if err != nil {
 		return fmt.Errorf("record the scope: %w", err)
 	}
@@ -255,7 +236,7 @@ func (r *Resync) end(ctx context.Context, tx pgx.Tx, whole ledger.SnapshotProgre
 func (r *Resync) projectResync(ctx context.Context, tx pgx.Tx, at int64) error {
 	next := dbsqlc.ResyncEventsParams{LedgerOffset: at, AfterNode: r.first - 1, AtMost: active.EventsEnough}
 	for {
-		list, err := r.store.db.Queries.ResyncEvents(ctx, tx, next)
+		list, err := queries.ResyncEvents(ctx, tx, next)
 		if err != nil {
 			return fmt.Errorf("read what begins and ends: %w", err)
 		}

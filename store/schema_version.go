@@ -120,7 +120,7 @@ func (s *Store) NothingIndexed(ctx context.Context, to string) error {
 // otherPairs returns with which flags the ledgers of this database are to be found that other schemas hold, as far as
 // this user may know; empty: there are none.
 func (s *Store) otherPairs(ctx context.Context) (string, error) {
-	names, err := s.db.Queries.InspectPairs(ctx, s.db.Pool)
+	names, err := queries.InspectPairs(ctx, s.db.Pool)
 	if err != nil {
 		return "", s.db.Unusable(fmt.Errorf("database %s, look for other schemas: %w", s.Address(), err))
 	}
@@ -138,7 +138,7 @@ func (s *Store) otherPairs(ctx context.Context) (string, error) {
 		if !begun {
 			continue
 		}
-		views, err := s.db.Queries.InspectViews(ctx, s.db.Pool, name)
+		views, err := queries.InspectViews(ctx, s.db.Pool, name)
 		if err != nil {
 			return "", s.db.Unusable(fmt.Errorf("database %s, look for the views of schema %s: %w", s.Address(), name, err))
 		}
@@ -152,7 +152,7 @@ func (s *Store) otherPairs(ctx context.Context) (string, error) {
 // checkViews refuses a pair whose views were made in a schema of another name.
 func (s *Store) checkViews(ctx context.Context) error {
 	pair := s.db.Config.Schemas
-	made, err := s.db.Queries.InspectViews(ctx, s.db.Pool, pair.Tables)
+	made, err := queries.InspectViews(ctx, s.db.Pool, pair.Tables)
 	if err != nil {
 		return s.db.Unusable(fmt.Errorf("database %s, look for the views of schema %s: %w", s.Address(), pair.Tables, err))
 	}

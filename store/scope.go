@@ -18,7 +18,7 @@ func (s *Store) Scope(ctx context.Context) (scope ledger.Scope, ok bool, err err
 }
 
 func (s *Store) scopeInForce(ctx context.Context, db dbsqlc.DBTX) (scope ledger.Scope, ok bool, err error) {
-	rows, err := s.db.Queries.ScopesInUse(ctx, db, StreamUpdates)
+	rows, err := queries.ScopesInUse(ctx, db, StreamUpdates)
 	if err != nil {
 		return ledger.Scope{}, false, fmt.Errorf("read the stored scope: %w", err)
 	}
@@ -46,7 +46,7 @@ func (s *Store) decodeScope(hash string, definition []byte) (scope ledger.Scope,
 
 // carriedScope returns the snapshot whose rows are carried, with the scope in which it was read; nil: there is none.
 func (s *Store) carriedScope(ctx context.Context, db dbsqlc.DBTX) (*ledger.SnapshotProgress, ledger.Scope, error) {
-	row, err := s.db.Queries.SnapshotFinished(ctx, db)
+	row, err := queries.SnapshotFinished(ctx, db)
 	progress, err := bounds.Snapshot(row.Snapshots, err)
 	if err != nil {
 		return nil, ledger.Scope{}, s.db.Unusable(fmt.Errorf("read in which scope the carried snapshot was read: %w", err))

@@ -36,7 +36,7 @@ func (l *UpdatesWriter) BeginSnapshot(ctx context.Context, participantID string,
 		if err := l.refuseStarted(ctx, tx); err != nil {
 			return err
 		}
-		row, err := l.store.db.Queries.SnapshotUnfinished(ctx, tx)
+		row, err := queries.SnapshotUnfinished(ctx, tx)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("read the unfinished snapshot: %w", err)
 		}
@@ -63,14 +63,13 @@ func (l *UpdatesWriter) startSnapshot(ctx context.Context, tx pgx.Tx, participan
 	if err := l.discardSnapshot(ctx, tx); err != nil {
 		return err
 	}
-	if err := l.store.db.Queries.ScopesClear(ctx, tx); err != nil {
+	if err := queries.ScopesClear(ctx, tx); err != nil {
 		return fmt.Errorf("forget the scope: %w", err)
 	}
 	if err := l.recordIdentity(ctx, tx, participantID, scope); err != nil {
 		return err
 	}
-	err := l.store.db.Queries.SnapshotStart(ctx, tx, dbsqlc.SnapshotStartParams{SnapshotOffset: int64(at),
-		Scope: scope.Hash()})
+	err := queries.SnapshotStart(ctx, tx, dbsqlc.SnapshotStartParams{SnapshotOffset: int64(at), Scope: scope.Hash()})
 	if err != nil {
 		return fmt.Errorf("record the snapshot: %w", err)
 	}
@@ -79,7 +78,7 @@ func (l *UpdatesWriter) startSnapshot(ctx context.Context, tx pgx.Tx, participan
 
 // finishedSnapshot returns the snapshot if the database holds nothing else yet; else nil.
 func (l *UpdatesWriter) finishedSnapshot(ctx context.Context, db dbsqlc.DBTX) (*dbsqlc.Snapshots, error) {
-	row, err := l.store.db.Queries.SnapshotAtWatermark(ctx, db)
+	row, err := queries.SnapshotAtWatermark(ctx, db)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
@@ -96,16 +95,16 @@ func (l *UpdatesWriter) DropSnapshot(ctx context.Context) (err error) {
 		if err := l.refuseStarted(ctx, tx); err != nil {
 			return err
 		}
-		if err := l.store.db.Queries.SnapshotClear(ctx, tx); err != nil {
+		if err := queries.SnapshotClear(ctx, tx); err != nil {
 			return fmt.Errorf("clear the entries: %w", err)
 		}
-		if err := l.store.db.Queries.TasksClear(ctx, tx); err != nil {
+		if err := queries.TasksClear(ctx, tx); err != nil {
 			return fmt.Errorf("clear what the tasks brought: %w", err)
 		}
-		if err := l.store.db.Queries.ScopesClear(ctx, tx); err != nil {
+		if err := queries.ScopesClear(ctx, tx); err != nil {
 			return fmt.Errorf("forget the scope: %w", err)
 		}
-		if err := l.store.db.Queries.ParticipantClear(ctx, tx); err != nil {
+		if err := queries.ParticipantClear(ctx, tx); err != nil {
 			return fmt.Errorf("forget the participant: %w", err)
 		}
 		return l.discardSnapshot(ctx, tx)
@@ -114,7 +113,7 @@ func (l *UpdatesWriter) DropSnapshot(ctx context.Context) (err error) {
 
 // refuseStarted keeps a snapshot from a database whose updates stream has begun.
 func (l *UpdatesWriter) refuseStarted(ctx context.Context, tx pgx.Tx) error {
-	watermark, started, err := bounds.Watermark(ctx, l.store.db, tx)
+	watermark, started, err := bounds.Watermark(ctx, tx)
 	if err != nil || !started {
 		return err
 	}
@@ -140,13 +139,6 @@ func (l *UpdatesWriter) WriteSnapshotPage(
 			return progress, err
 		}
 	}
-	return l.writeSnapshotPage(ctx, progress, order, page)
-}
-
-// writeSnapshotPage writes a page's rows, and moves the token.
-func (l *UpdatesWriter) writeSnapshotPage(
-	ctx context.Context, progress ledger.SnapshotProgress, order CommitOrder, page ledger.SnapshotPage,
-) (ledger.SnapshotProgress, error) {
 	page.Entries = l.term.Redacted.Entries(page.Entries)
 	wanted, rows := names.NewReferences(), rows.NewCarried(progress)
 	rows.Grow(len(page.Entries))
@@ -193,18 +185,17 @@ func (l *UpdatesWriter) finishPages(ctx context.Context, order CommitOrder, prog
 
 // advanceSnapshot moves the token over a page. Behind the last one the snapshot is finished.
 func (l *UpdatesWriter) advanceSnapshot(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress,
-	last bool) error {
-	moved, err := l.store.db.Queries.SnapshotAdvance(ctx, tx, dbsqlc.SnapshotAdvanceParams{
-		SnapshotOffset: int64(from.At), EntriesBefore: from.Entries, TokenBefore: from.Next.Value,
+	last bool) (err error) {
+	defer pg.Wrap(&err, "store the continuation token")
+	return swapped(queries.SnapshotAdvance(ctx, tx, over(from, to, last)))
+}
+
+// over says that a page was stored.
+func over(from, to ledger.SnapshotProgress, last bool) dbsqlc.SnapshotAdvanceParams {
+	return dbsqlc.SnapshotAdvanceParams{
+		LedgerOffset: int64(from.At), EntriesBefore: from.Entries, TokenBefore: from.Next.Value,
 		TokenKind: string(to.Next.Kind), Token: to.Next.Value, Added: to.Entries - from.Entries, Last: last,
-	})
-	if err == nil && moved == 0 {
-		return ErrWatermarkMoved
 	}
-	if err != nil {
-		return fmt.Errorf("store the continuation token: %w", err)
-	}
-	return nil
 }
 
 // LatestSnapshot returns the snapshot that was begun and not finished, or the one that was finished and has nothing
@@ -223,9 +214,8 @@ func (l *UpdatesWriter) LatestSnapshot(ctx context.Context) (*ledger.SnapshotPro
 }
 
 func (l *UpdatesWriter) copyCarried(ctx context.Context, tx pgx.Tx, c *rows.Carried) error {
-	q := l.store.db.Queries
 	err := c.Settle(func(offset int64, nodeID int32) (bool, error) {
-		return q.SnapshotCreated(ctx, tx, dbsqlc.SnapshotCreatedParams{LedgerOffset: offset, NodeID: nodeID})
+		return queries.SnapshotCreated(ctx, tx, dbsqlc.SnapshotCreatedParams{LedgerOffset: offset, NodeID: nodeID})
 	})
 	if err != nil {
 		return err

@@ -60,7 +60,7 @@ func (l *UpdatesWriter) dropLateIndexes(ctx context.Context, tx pgx.Tx) error {
 
 // buildIndexes builds those of some indexes that are missing, however long that takes.
 func (l *Leader) buildIndexes(ctx context.Context, tx pgx.Tx, indexes ...lateIndex) error {
-	if err := l.store.db.Queries.TimeoutsOff(ctx, tx); err != nil {
+	if err := queries.TimeoutsOff(ctx, tx); err != nil {
 		return fmt.Errorf("switch the limits on time off: %w", err)
 	}
 	for _, index := range indexes {

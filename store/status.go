@@ -106,8 +106,7 @@ func (s *Store) Status(ctx context.Context) (status Status, err error) {
 }
 
 func (s *Store) status(ctx context.Context, tx pgx.Tx) (status Status, err error) {
-	q := s.db.Queries
-	if status.ParticipantID, err = q.ParticipantGet(ctx, tx); err != nil {
+	if status.ParticipantID, err = queries.ParticipantGet(ctx, tx); err != nil {
 		return status, fmt.Errorf("read the stored participant: %w", err)
 	}
 	if status.Leader, err = s.leadership(ctx, tx, LeaseUpdates); err != nil {
@@ -116,12 +115,12 @@ func (s *Store) status(ctx context.Context, tx pgx.Tx) (status Status, err error
 	if status.TransactionsLeader, err = s.leadership(ctx, tx, LeaseTransactions); err != nil {
 		return status, err
 	}
-	snapshot, err := q.SnapshotUnfinished(ctx, tx)
+	snapshot, err := queries.SnapshotUnfinished(ctx, tx)
 	if status.Snapshot, err = bounds.Snapshot(snapshot, err); err != nil {
 		return status, fmt.Errorf("read the unfinished snapshot: %w", err)
 	}
 	status.SnapshotScope = snapshot.Scope
-	if status.Unknown, err = q.StatusUnknownKinds(ctx, tx); err != nil {
+	if status.Unknown, err = queries.StatusUnknownKinds(ctx, tx); err != nil {
 		return status, fmt.Errorf("count the elements of unknown kinds: %w", err)
 	}
 	if err := s.besideStream(ctx, tx, &status); err != nil {
@@ -133,10 +132,10 @@ func (s *Store) status(ctx context.Context, tx pgx.Tx) (status Status, err error
 	if status.Verified, err = s.verified(ctx, tx); err != nil {
 		return status, err
 	}
-	if status.Extent, err = bounds.Read(ctx, s.db, tx); err != nil || !status.Started {
+	if status.Extent, err = bounds.Read(ctx, tx); err != nil || !status.Started {
 		return status, err
 	}
-	checkpoint, err := q.CheckpointGet(ctx, tx, StreamUpdates)
+	checkpoint, err := queries.CheckpointGet(ctx, tx, StreamUpdates)
 	if err != nil {
 		return status, fmt.Errorf("read when the watermark moved: %w", err)
 	}
@@ -144,7 +143,7 @@ func (s *Store) status(ctx context.Context, tx pgx.Tx) (status Status, err error
 	if status.RecordTime, err = s.recordTime(ctx, tx, status.Watermark); err != nil {
 		return status, err
 	}
-	frontier, err := q.StatusFrontier(ctx, tx)
+	frontier, err := queries.StatusFrontier(ctx, tx)
 	if err != nil {
 		return status, fmt.Errorf("read the frontier: %w", err)
 	}
@@ -154,15 +153,14 @@ func (s *Store) status(ctx context.Context, tx pgx.Tx) (status Status, err error
 
 // transactionsStatus reads where the transaction history stands; nil where it was not begun.
 func (s *Store) transactionsStatus(ctx context.Context, tx pgx.Tx) (*TransactionsStatus, error) {
-	q := s.db.Queries
-	position, err := bounds.TransactionsPosition(ctx, s.db, tx)
+	position, err := bounds.TransactionsPosition(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
 	if position.Revision == 0 {
 		return nil, nil
 	}
-	checkpoint, err := q.CheckpointGet(ctx, tx, StreamTransactions)
+	checkpoint, err := queries.CheckpointGet(ctx, tx, StreamTransactions)
 	if err != nil {
 		return nil, fmt.Errorf("read the checkpoint of the transaction history: %w", err)
 	}
@@ -170,17 +168,17 @@ func (s *Store) transactionsStatus(ctx context.Context, tx pgx.Tx) (*Transaction
 		Records: position.LastSeq, Cursor: textOf(checkpoint.EventID),
 		UpdatedAt: checkpoint.UpdatedAt.Time.UTC(), Rereading: position.Rereading,
 	}
-	if status.NetworkID, err = q.NetworkGet(ctx, tx); err != nil {
+	if status.NetworkID, err = queries.NetworkGet(ctx, tx); err != nil {
 		return nil, fmt.Errorf("read the stored network: %w", err)
 	}
-	newest, err := q.StatusNewestTransaction(ctx, tx, dbsqlc.StatusNewestTransactionParams{
+	newest, err := queries.StatusNewestTransaction(ctx, tx, dbsqlc.StatusNewestTransactionParams{
 		FromExclusive: max(0, position.LastSeq-ledger.TransactionsTail), ToInclusive: position.LastSeq,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the date of the newest record: %w", err)
 	}
 	status.NewestRecord = newest.Time.UTC()
-	if status.Unknown, err = q.StatusUnknownTransactions(ctx, tx); err != nil {
+	if status.Unknown, err = queries.StatusUnknownTransactions(ctx, tx); err != nil {
 		return nil, fmt.Errorf("count the records of unknown kinds: %w", err)
 	}
 	return &status, nil
@@ -188,12 +186,12 @@ func (s *Store) transactionsStatus(ctx context.Context, tx pgx.Tx) (*Transaction
 
 // besideStream reads what the tasks beside the stream brought.
 func (s *Store) besideStream(ctx context.Context, tx pgx.Tx, status *Status) error {
-	lookups, err := s.db.Queries.LookupsCount(ctx, tx)
+	lookups, err := queries.LookupsCount(ctx, tx)
 	if err != nil {
 		return fmt.Errorf("count the look-ups: %w", err)
 	}
 	status.Lookups = Lookups(lookups)
-	packages, err := s.db.Queries.PackagesCount(ctx, tx)
+	packages, err := queries.PackagesCount(ctx, tx)
 	if err != nil {
 		return fmt.Errorf("count the packages: %w", err)
 	}
@@ -210,7 +208,7 @@ func (s *Store) Verified(ctx context.Context) (Verified, error) { return s.verif
 
 func (s *Store) verified(ctx context.Context, db dbsqlc.DBTX) (_ Verified, err error) {
 	defer pg.Wrap(&err, "read how far the database was verified")
-	row, err := s.db.Queries.VerificationSummary(ctx, db)
+	row, err := queries.VerificationSummary(ctx, db)
 	return Verified{
 		Offset: ledger.Offset(row.VerifiedOffset), Seq: row.VerifiedSeq, Windows: row.Windows, Different: row.Different,
 		NotShown: row.NotShown, Pruned: row.Pruned,
@@ -220,7 +218,7 @@ func (s *Store) verified(ctx context.Context, db dbsqlc.DBTX) (_ Verified, err e
 // UpdatesBetween counts the updates with from < offset <= to.
 func (s *Store) UpdatesBetween(ctx context.Context, from, to ledger.Offset) (n int64, err error) {
 	defer pg.Wrap(&err, "count updates")
-	return s.db.Queries.StatusUpdatesBetween(ctx, s.db.Pool,
+	return queries.StatusUpdatesBetween(ctx, s.db.Pool,
 		dbsqlc.StatusUpdatesBetweenParams{FromExclusive: int64(from), ToInclusive: int64(to)})
 }
 
@@ -229,7 +227,7 @@ const coverageShown = 200
 
 // covered reads which ranges are stored, and the first update that is.
 func (s *Store) covered(ctx context.Context, tx pgx.Tx, status *Status) error {
-	rows, err := s.db.Queries.StatusCoverage(ctx, tx, coverageShown)
+	rows, err := queries.StatusCoverage(ctx, tx, coverageShown)
 	if err != nil {
 		return fmt.Errorf("read the coverage: %w", err)
 	}
@@ -240,7 +238,7 @@ func (s *Store) covered(ctx context.Context, tx pgx.Tx, status *Status) error {
 	if status.Hosting, err = s.hosting(ctx, tx); err != nil {
 		return err
 	}
-	first, err := s.db.Queries.StatusFirstUpdate(ctx, tx)
+	first, err := queries.StatusFirstUpdate(ctx, tx)
 	if err != nil {
 		return fmt.Errorf("read the first update: %w", err)
 	}
@@ -258,8 +256,7 @@ func (s *Store) hosting(ctx context.Context, tx pgx.Tx) (list []HostingChange, e
 	if err != nil || len(scope.Parties) == 0 {
 		return nil, err
 	}
-	rows, err := s.db.Queries.StatusHosting(ctx, tx, dbsqlc.StatusHostingParams{Parties: scope.Parties,
-		AtMost: hostingShown})
+	rows, err := queries.StatusHosting(ctx, tx, dbsqlc.StatusHostingParams{Parties: scope.Parties, AtMost: hostingShown})
 	if err != nil {
 		return nil, fmt.Errorf("read which parties came to the participant or left it: %w", err)
 	}

@@ -4,11 +4,14 @@ import (
 	"context"
 
 	"ledgerindexer/store/internal/bounds"
+	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 )
+
+var queries = dbsqlc.New()
 
 // The streams, as the database names them.
 const (

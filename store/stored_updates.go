@@ -16,7 +16,7 @@ import (
 // LastUpdate returns the last stored update at or below an offset. at is 0 where there is none, and the id is empty
 // where none could be read of an update of an unknown kind.
 func (s *Store) LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error) {
-	row, err := s.db.Queries.UpdateLast(ctx, s.db.Pool, int64(upTo))
+	row, err := queries.UpdateLast(ctx, s.db.Pool, int64(upTo))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, "", nil
 	}
@@ -44,13 +44,13 @@ func (s *Store) RecordTime(ctx context.Context, upTo ledger.Offset) (time.Time, 
 
 func (s *Store) recordTime(ctx context.Context, db dbsqlc.DBTX, upTo ledger.Offset) (_ time.Time, err error) {
 	defer pg.Wrap(&err, "read the record time of the last stored update up to offset %d", upTo)
-	recordTime, err := s.db.Queries.UpdateRecordTime(ctx, db, int64(upTo))
+	recordTime, err := queries.UpdateRecordTime(ctx, db, int64(upTo))
 	return recordTime.Time, err
 }
 
 // UpdateOffset returns the offset of a stored update.
 func (s *Store) UpdateOffset(ctx context.Context, updateID string) (at ledger.Offset, ok bool, err error) {
-	offset, err := s.db.Queries.UpdateOffset(ctx, s.db.Pool, updateID)
+	offset, err := queries.UpdateOffset(ctx, s.db.Pool, updateID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, false, nil
 	}
@@ -63,7 +63,7 @@ func (s *Store) UpdateOffset(ctx context.Context, updateID string) (at ledger.Of
 // UpdateRefs returns the first stored updates of a range, projected or not, in order, at most limit.
 func (s *Store) UpdateRefs(ctx context.Context, within ledger.Range, limit int) (_ []ledger.UpdateRef, err error) {
 	defer pg.Wrap(&err, "read which updates are stored after offset %d up to %d", within.From, within.To)
-	rows, err := s.db.Queries.UpdateRefs(ctx, s.db.Pool, dbsqlc.UpdateRefsParams{After: int64(within.From),
+	rows, err := queries.UpdateRefs(ctx, s.db.Pool, dbsqlc.UpdateRefsParams{After: int64(within.From),
 		UpTo: int64(within.To), Most: int64(limit)})
 	list := make([]ledger.UpdateRef, len(rows))
 	for i, row := range rows {
@@ -76,8 +76,7 @@ func (s *Store) UpdateRefs(ctx context.Context, within ledger.Range, limit int) 
 func (s *Store) UpdateRefsByID(ctx context.Context, ids []string,
 	after ledger.Offset) (_ []ledger.UpdateRef, err error) {
 	defer pg.Wrap(&err, "look for %d updates by their ids", len(ids))
-	rows, err := s.db.Queries.UpdateRefsByID(ctx, s.db.Pool, dbsqlc.UpdateRefsByIDParams{UpdateIds: ids,
-		After: int64(after)})
+	rows, err := queries.UpdateRefsByID(ctx, s.db.Pool, dbsqlc.UpdateRefsByIDParams{UpdateIds: ids, After: int64(after)})
 	list := make([]ledger.UpdateRef, len(rows))
 	for i, row := range rows {
 		list[i] = updateRef(dbsqlc.UpdateRefsRow(row))

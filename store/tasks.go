@@ -23,19 +23,18 @@ type Task struct {
 // clear the last failure.
 func (l *Leader) RecordTask(ctx context.Context, task, failure string) (err error) {
 	defer pg.Wrap(&err, "record how task %s fares", task)
-	q := l.store.db.Queries
 	return l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if failure == "" {
-			return q.TaskSucceeded(ctx, tx, task)
+			return queries.TaskSucceeded(ctx, tx, task)
 		}
 		failure := rows.StorableText(failure)
-		return q.TaskFailed(ctx, tx, dbsqlc.TaskFailedParams{Task: task, Failure: &failure})
+		return queries.TaskFailed(ctx, tx, dbsqlc.TaskFailedParams{Task: task, Failure: &failure})
 	})
 }
 
 func (s *Store) tasks(ctx context.Context, db dbsqlc.DBTX) (_ []Task, err error) {
 	defer pg.Wrap(&err, "read how the tasks fare")
-	rows, err := s.db.Queries.TaskList(ctx, db)
+	rows, err := queries.TaskList(ctx, db)
 	var list []Task
 	for _, row := range rows {
 		list = append(list, Task{Name: row.Task, SucceededAt: row.SucceededAt.Time, FailedAt: row.FailedAt.Time,

@@ -19,7 +19,7 @@ import (
 func (s *Store) TransactionsPosition(
 	ctx context.Context) (position ledger.TransactionsPosition, tail []ledger.TransactionsMark, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
-		if position, err = bounds.TransactionsPosition(ctx, s.db, tx); err != nil {
+		if position, err = bounds.TransactionsPosition(ctx, tx); err != nil {
 			return err
 		}
 		tail, err = s.transactionsMarks(ctx, tx, position.LastSeq)
@@ -37,8 +37,7 @@ func (l *TransactionsWriter) TransactionsPosition(
 // transactionsMarks reads what recognises the last records up to a seq.
 func (s *Store) transactionsMarks(ctx context.Context, db dbsqlc.DBTX, to int64) ([]ledger.TransactionsMark, error) {
 	from := max(to-ledger.TransactionsTail, 0)
-	rows, err := s.db.Queries.TransactionsMarks(ctx, db, dbsqlc.TransactionsMarksParams{FromExclusive: from,
-		ToInclusive: to})
+	rows, err := queries.TransactionsMarks(ctx, db, dbsqlc.TransactionsMarksParams{FromExclusive: from, ToInclusive: to})
 	if err != nil {
 		return nil, fmt.Errorf("read the records of the transaction history after seq %d: %w", from, err)
 	}
@@ -68,7 +67,7 @@ func (s *Store) TransactionsMarks(ctx context.Context, upTo int64) (marks []ledg
 // StoredTransactions reports whether each of the event ids is that of a stored record.
 func (l *TransactionsWriter) StoredTransactions(ctx context.Context, eventIDs []string) (stored bool, err error) {
 	defer pg.Wrap(&err, "look for %d event ids", len(eventIDs))
-	return l.store.db.Queries.TransactionsStored(ctx, l.term.Pool, eventIDs)
+	return queries.TransactionsStored(ctx, l.term.Pool, eventIDs)
 }
 
 // ClearTransactions removes all records and what follows from them, in one transaction, because they do not fit what
@@ -76,16 +75,19 @@ func (l *TransactionsWriter) StoredTransactions(ctx context.Context, eventIDs []
 //
 // Errors: as AppendTransactions.
 func (l *TransactionsWriter) ClearTransactions(ctx context.Context,
-	at ledger.TransactionsPosition) (next ledger.TransactionsPosition, err error) {
+	at ledger.TransactionsPosition) (_ ledger.TransactionsPosition, err error) {
 	defer session.WrapRefused(&err, "clear the transaction history, to read it again")
+	next := writing.Cleared(at)
 	err = l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		if err := l.holdPosition(ctx, tx, at); err != nil {
+		if err := holdPosition(ctx, tx, at); err != nil {
 			return err
 		}
-		next, err = writing.ClearRecords(ctx, tx, at, writing.ReadAgain)
-		return err
+		return writing.RemoveRecords(ctx, tx, at, next, nil, writing.ReadAgain)
 	})
-	return next, err
+	if err != nil {
+		return at, err
+	}
+	return next, nil
 }
 
 // CompleteTransactions notes that the end of the history was reached since it was cleared.
@@ -97,18 +99,18 @@ func (l *TransactionsWriter) CompleteTransactions(ctx context.Context,
 	next := at
 	next.Revision, next.Rereading = at.Revision+1, false
 	err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := l.holdPosition(ctx, tx, at); err != nil {
+		if err := holdPosition(ctx, tx, at); err != nil {
 			return err
 		}
-		return l.store.db.Queries.TransactionsPositionPut(ctx, tx, dbsqlc.TransactionsPositionPutParams(next))
+		return queries.TransactionsPositionPut(ctx, tx, dbsqlc.TransactionsPositionPutParams(next))
 	})
 	return next, err
 }
 
 // holdPosition keeps the position until the transaction ends. Where an earlier transaction that wrote the same records
 // may still be committed, it waits for its end, and fails if that was a commit.
-func (l *TransactionsWriter) holdPosition(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition) error {
-	held, err := l.store.db.Queries.TransactionsPositionHold(ctx, tx, at.Revision)
+func holdPosition(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition) error {
+	held, err := queries.TransactionsPositionHold(ctx, tx, at.Revision)
 	if err != nil {
 		return fmt.Errorf("hold the position in the transaction history: %w", err)
 	}

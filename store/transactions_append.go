@@ -33,7 +33,7 @@ func (l *TransactionsWriter) AppendTransactions(ctx context.Context, at ledger.T
 	}
 	next, list := at.After(records), rows.NewRecords()
 	list.AddAll(wanted, l.term.Redacted, at.LastSeq, records)
-	write := inOrder(order, func(ctx context.Context, tx pgx.Tx) error { return l.holdPosition(ctx, tx, at) },
+	write := inOrder(order, func(ctx context.Context, tx pgx.Tx) error { return holdPosition(ctx, tx, at) },
 		func(ctx context.Context, tx pgx.Tx) error { return l.writeRecords(ctx, tx, &list) })
 	err := l.term.WriteInOrder(ctx, order, func(ctx context.Context, tx pgx.Tx) error {
 		if err := write(ctx, tx); err != nil {
@@ -72,20 +72,21 @@ func (l *TransactionsWriter) writeRecords(ctx context.Context, tx pgx.Tx, list *
 // known. What comes after it in the transaction is planned as look-ups by index, too.
 func (l *TransactionsWriter) addToBalances(ctx context.Context, tx pgx.Tx, list *rows.Records,
 	at ledger.TransactionsPosition) error {
-	started, q := time.Now(), l.store.db.Queries
+	started := time.Now()
 	if len(list.BalanceChanges) > 0 {
-		if err := q.PlanByIndexOnly(ctx, tx); err != nil {
+		if err := queries.PlanByIndexOnly(ctx, tx); err != nil {
 			return fmt.Errorf("set how statements are planned: %w", err)
 		}
 		to := at.LastSeq + int64(len(list.Transactions))
-		err := q.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{FromExclusive: at.LastSeq, ToInclusive: to})
+		err := queries.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{FromExclusive: at.LastSeq, ToInclusive: to})
 		if err != nil {
 			return fmt.Errorf("add the balance changes of records after %d up to %d to the totals: %w", at.LastSeq, to, err)
 		}
 	}
 	newest, firstIncomplete := list.Rounds()
 	if newest != nil || firstIncomplete != nil {
-		err := q.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{Newest: newest, FirstIncomplete: firstIncomplete})
+		err := queries.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{Newest: newest,
+			FirstIncomplete: firstIncomplete})
 		if err != nil {
 			return fmt.Errorf("note the rounds of %d records: %w", len(list.Transactions), err)
 		}

@@ -36,7 +36,7 @@ type ServedSubject struct {
 // that were exercised, without Archive. Choices are looked for in all exercises.
 func (s *Store) ServedSubjects(ctx context.Context, choices bool) (_ []ServedSubject, err error) {
 	defer pg.Wrap(&err, "list what events name")
-	rows, err := s.db.Queries.ServedSubjectList(ctx, s.db.Pool, choices)
+	rows, err := queries.ServedSubjectList(ctx, s.db.Pool, choices)
 	list := make([]ServedSubject, len(rows))
 	for i, r := range rows {
 		list[i] = ServedSubject{r.Kind == "interface", r.PackageName, r.ModuleName, r.EntityName, r.Choice, r.PackageIds}
@@ -86,7 +86,7 @@ func (s *Store) typedViews(ctx context.Context, db dbsqlc.DBTX, of TypedView) ([
 		}
 		return &name
 	}
-	rows, err := s.db.Queries.TypedViewList(ctx, db, dbsqlc.TypedViewListParams{
+	rows, err := queries.TypedViewList(ctx, db, dbsqlc.TypedViewListParams{
 		ViewSchema: named(of.Schema), PackageName: named(of.Package), ModuleName: named(of.Module),
 		EntityName: named(of.Entity),
 	})
@@ -114,7 +114,7 @@ func (s *Store) tryTypedViews(ctx context.Context, of TypedView, change func(*Ty
 		return fmt.Errorf("change typed views: %w", err)
 	}
 	defer pg.Rollback(ctx, tx)
-	if err := s.db.Queries.TypedViewsLock(ctx, tx); err != nil {
+	if err := queries.TypedViewsLock(ctx, tx); err != nil {
 		return fmt.Errorf("wait for another process that changes typed views: %w", err)
 	}
 	registered, err := s.typedViews(ctx, tx, of)
@@ -168,7 +168,7 @@ func (c *TypedViewsChange) Make(ctx context.Context, v TypedView, statements []s
 	if _, err := c.tx.Conn().PgConn().Exec(ctx, strings.Join(statements, ";\n")).ReadAll(); err != nil {
 		return fmt.Errorf("make view %s.%s: %w", v.Schema, v.Name, refusedView(err, v))
 	}
-	err = c.store.db.Queries.TypedViewUpsert(ctx, c.tx, dbsqlc.TypedViewUpsertParams{
+	err = queries.TypedViewUpsert(ctx, c.tx, dbsqlc.TypedViewUpsertParams{
 		ViewSchema: v.Schema, ViewName: v.Name, Kind: v.Kind, PackageName: v.Package, ModuleName: v.Module,
 		EntityName: v.Entity, Choice: v.Choice, Columns: v.Columns, Inferred: v.Inferred,
 	})
@@ -183,7 +183,7 @@ func (c *TypedViewsChange) Drop(ctx context.Context, v TypedView) error {
 	if _, err := c.tx.Exec(ctx, "DROP VIEW IF EXISTS "+pgx.Identifier{v.Schema, v.Name}.Sanitize()); err != nil {
 		return fmt.Errorf("drop view %s.%s: %w", v.Schema, v.Name, refusedView(err, v))
 	}
-	if err := c.store.db.Queries.TypedViewDelete(ctx, c.tx, dbsqlc.TypedViewDeleteParams{ViewSchema: v.Schema,
+	if err := queries.TypedViewDelete(ctx, c.tx, dbsqlc.TypedViewDeleteParams{ViewSchema: v.Schema,
 		ViewName: v.Name}); err != nil {
 		return fmt.Errorf("forget view %s.%s: %w", v.Schema, v.Name, err)
 	}

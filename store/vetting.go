@@ -81,8 +81,7 @@ func checkVetted(list []ledger.VettedPackages) error {
 
 func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r *names.References,
 	list []ledger.VettedPackages) (changes int64, err error) {
-	q := l.store.db.Queries
-	if err := q.VettingLock(ctx, tx); err != nil {
+	if err := queries.VettingLock(ctx, tx); err != nil {
 		return 0, fmt.Errorf("lock what is stored: %w", err)
 	}
 	if err := l.checkVettedOwner(ctx, tx, list); err != nil {
@@ -110,13 +109,13 @@ func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r *names.Ref
 	}
 	named.PackageIds = vetted.PackageIds
 	// The changes carry the serials, so these come first.
-	if err := q.VettingStatesReplace(ctx, tx, states); err != nil {
+	if err := queries.VettingStatesReplace(ctx, tx, states); err != nil {
 		return 0, fmt.Errorf("%d topology serials: %w", len(list), err)
 	}
-	if err := q.PackagesName(ctx, tx, named); err != nil {
+	if err := queries.PackagesName(ctx, tx, named); err != nil {
 		return 0, fmt.Errorf("names of %d packages: %w", len(named.PackageIds), err)
 	}
-	if changes, err = q.VettedPackagesReplace(ctx, tx, vetted); err != nil {
+	if changes, err = queries.VettedPackagesReplace(ctx, tx, vetted); err != nil {
 		return 0, fmt.Errorf("%d vetted packages: %w", len(vetted.PackageIds), err)
 	}
 	return changes, nil
@@ -124,7 +123,7 @@ func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r *names.Ref
 
 func (l *UpdatesWriter) checkVettedSerials(ctx context.Context, tx pgx.Tx, r *names.References,
 	list []ledger.VettedPackages) error {
-	states, err := l.store.db.Queries.VettingStateList(ctx, tx)
+	states, err := queries.VettingStateList(ctx, tx)
 	if err != nil {
 		return fmt.Errorf("read the topology serials: %w", err)
 	}
@@ -144,7 +143,7 @@ func (l *UpdatesWriter) checkVettedSerials(ctx context.Context, tx pgx.Tx, r *na
 }
 
 func (l *UpdatesWriter) checkVettedOwner(ctx context.Context, tx pgx.Tx, list []ledger.VettedPackages) error {
-	owner, err := l.store.db.Queries.ParticipantGet(ctx, tx)
+	owner, err := queries.ParticipantGet(ctx, tx)
 	if err != nil {
 		return fmt.Errorf("read the stored participant: %w", err)
 	}

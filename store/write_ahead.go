@@ -35,7 +35,7 @@ func (l *UpdatesWriter) WriteAhead(ctx context.Context, scope ledger.Scope, page
 			return err
 		}
 		// It may move on meanwhile, but not over what this transaction covers.
-		at, started, err := bounds.Watermark(ctx, l.store.db, tx)
+		at, started, err := bounds.Watermark(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (s *Store) StoredAhead(ctx context.Context) ([]ledger.Range, error) {
 
 func (s *Store) ahead(ctx context.Context, db dbsqlc.DBTX) (_ []ledger.Range, err error) {
 	defer s.db.Wrap(&err, "read what is covered above the watermark")
-	rows, err := s.db.Queries.CoverageAhead(ctx, db, StreamUpdates)
+	rows, err := queries.CoverageAhead(ctx, db, StreamUpdates)
 	var ranges []ledger.Range
 	for _, row := range rows {
 		from, to := ledger.Offset(row.FromExclusive), ledger.Offset(row.ToInclusive)

@@ -150,7 +150,8 @@ func (r *verifyReport) print(out config.Output) error {
 		fmt.Fprintf(out, "... and %d more\n", more)
 	}
 	if u := r.Updates; u != nil {
-		l.say("updates", fmt.Sprintf("%d read again, of the offsets after %d up to %d", u.Updates, u.Floor, u.Watermark))
+		l.say("updates", fmt.Sprintf("%d read again, of the offsets after %d up to %d", u.Updates, u.HistoryFloor,
+			u.Watermark))
 		if u.Seed != 0 {
 			l.say("", fmt.Sprintf("at random: --seed %d chooses the same places again", u.Seed))
 		}

@@ -335,11 +335,11 @@ func (v *verifyRun) open(scope ledger.Scope) (source, error) {
 
 // resume passes to a source how far its updates are stored.
 func resume(ctx context.Context, db *store.Store, from source) error {
-	bounds, started, err := db.Bounds(ctx)
-	if err != nil || !started {
+	held, err := db.Extent(ctx)
+	if err != nil || !held.Started {
 		return err
 	}
-	last, _, err := db.LastUpdate(ctx, bounds.Watermark)
+	last, _, err := db.LastUpdate(ctx, held.Watermark)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"ledgerindexer/store/internal/redacted"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
+	"ledgerindexer/store/internal/writing"
 )
 
 // CompareActive compares what is stored as active as of an offset, at most the watermark, with entries of the
@@ -44,14 +45,14 @@ func (s *Stored) compareActive(ctx context.Context, tx pgx.Tx, at ledger.Offset,
 	if err != nil {
 		return nil, err
 	}
-	c := entryComparison{stored: s, at: at, extent: extent}
-	if c.elsewhere, err = s.db.Queries.CoverageElsewhere(ctx, tx, int64(at)); err != nil {
+	c := entryComparison{at: at, extent: extent}
+	if c.elsewhere, err = queries.CoverageElsewhere(ctx, tx, int64(at)); err != nil {
 		return nil, fmt.Errorf("read what is stored in another scope: %w", err)
 	}
 	if c.comparison, err = s.comparing(ctx, tx, tables.In(tables.Facts), names.NewReferences(), found); err != nil {
 		return nil, err
 	}
-	erased, err := redacted.Read(ctx, s.db.Queries, tx)
+	erased, err := redacted.Read(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func (s *Stored) compareActive(ctx context.Context, tx pgx.Tx, at ledger.Offset,
 }
 
 func (s *Stored) extentAt(ctx context.Context, tx pgx.Tx, at ledger.Offset) (bounds.Extent, error) {
-	extent, err := bounds.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, tx)
 	switch {
 	case err != nil:
 	case !extent.Started || at > extent.Watermark:
@@ -82,7 +83,6 @@ func (s *Stored) extentAt(ctx context.Context, tx pgx.Tx, at ledger.Offset) (bou
 // entryComparison compares entries of a snapshot with what is stored as of its offset.
 type entryComparison struct {
 	comparison
-	stored    *Stored
 	at        ledger.Offset
 	extent    bounds.Extent
 	elsewhere []dbsqlc.CoverageElsewhereRow // what is stored in another scope than the entries are of
@@ -98,7 +98,7 @@ func (c *entryComparison) placed(ctx context.Context, entries []ledger.ContractE
 			asked.ServedNodeIds = append(asked.ServedNodeIds, created.NodeID)
 		}
 	}
-	list, err := c.stored.db.Queries.ResyncPlaces(ctx, c.tx, asked)
+	list, err := queries.ResyncPlaces(ctx, c.tx, asked)
 	if err != nil || len(list) == 0 {
 		return entries, err
 	}
@@ -235,13 +235,13 @@ func (c *entryComparison) withoutViewsOfDamaged() func(Difference) {
 }
 
 func (c *entryComparison) compareActive(ctx context.Context, wanted []rows.ActiveContract) error {
-	stored, err := c.stored.activeAsOf(ctx, c.tx, c.at, wanted)
+	stored, err := writing.ActiveAsOf(ctx, c.tx, c.at, wanted)
 	if err != nil {
 		return err
 	}
 	for i := range wanted {
 		w := &wanted[i]
-		key := keyOf(w)
+		key := writing.KeyOf(w)
 		list := stored[key]
 		if len(list) == 0 {
 			c.found(c.names.activeDifference(Missing, "active_contracts", key, w.ActivatedOffset))
@@ -254,28 +254,6 @@ func (c *entryComparison) compareActive(ctx context.Context, wanted []rows.Activ
 		}
 	}
 	return nil
-}
-
-func keyOf(a *rows.ActiveContract) active.Key {
-	return active.Key{ContractID: a.ContractID, SynchronizerRef: *a.SynchronizerRef}
-}
-
-// activeAsOf returns what is stored as active as of an offset of some contracts.
-func (s *Stored) activeAsOf(ctx context.Context, tx pgx.Tx, at ledger.Offset,
-	of []rows.ActiveContract) (_ map[active.Key][]dbsqlc.ActiveAsOfRow, err error) {
-	defer pg.Wrap(&err, "read what is stored as active")
-	asked := dbsqlc.ActiveAsOfParams{At: int64(at)}
-	for i := range of {
-		asked.ContractIds = append(asked.ContractIds, of[i].ContractID)
-		asked.SynchronizerRefs = append(asked.SynchronizerRefs, *of[i].SynchronizerRef)
-	}
-	list, err := s.db.Queries.ActiveAsOf(ctx, tx, asked)
-	stored := make(map[active.Key][]dbsqlc.ActiveAsOfRow, len(list))
-	for _, row := range list {
-		key := active.Key{ContractID: row.ContractID, SynchronizerRef: row.SynchronizerRef}
-		stored[key] = append(stored[key], row)
-	}
-	return stored, err
 }
 
 func (c *entryComparison) compareStored(key active.Key, w *rows.ActiveContract, stored dbsqlc.ActiveAsOfRow) {
@@ -330,7 +308,7 @@ func (s *Stored) ActiveAt(ctx context.Context, at ledger.Offset, each EachStored
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.activeAt(ctx, tx, at, each) })
 }
 
-func (s *Stored) activeAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, each EachStored) error {
+func (s *Stored) activeAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, each EachStored) (err error) {
 	if _, err := s.extentAt(ctx, tx, at); err != nil {
 		return err
 	}
@@ -341,13 +319,10 @@ func (s *Stored) activeAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, each
 	var key active.Key
 	var activated int64
 	var closed bool
-	err = pg.Each(ctx, tx, activeAtSQL, []any{int64(at)}, []any{&key.ContractID, &key.SynchronizerRef, &activated,
-		&closed}, func() error {
+	defer pg.Wrap(&err, "read what is active as of offset %d", at)
+	into := []any{&key.ContractID, &key.SynchronizerRef, &activated, &closed}
+	return pg.Each(ctx, tx, activeAtSQL, []any{int64(at)}, into, func() error {
 		each(activeKey(key), names.activeDifference(Extra, relationOfActive(closed), key, activated))
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("read what is active as of offset %d: %w", at, err)
-	}
-	return nil
 }

@@ -21,7 +21,7 @@ import (
 // refuseReplaced refuses to compare entries of a snapshot with its stored rows, or to write these, when those of
 // another snapshot, which pruning made, have taken their place.
 func (s *Stored) refuseReplaced(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
-	carried, err := bounds.CarriedSnapshot(ctx, s.db, tx)
+	carried, err := bounds.CarriedSnapshot(ctx, tx)
 	if err == nil && carried != nil && carried.At != at {
 		err = fmt.Errorf("the snapshot at offset %d took its place meanwhile, because history was pruned: try again",
 			carried.At)
@@ -52,7 +52,7 @@ func (s *Stored) compareCarried(ctx context.Context, tx pgx.Tx, at ledger.Offset
 	if err := s.refuseReplaced(ctx, tx, at); err != nil {
 		return nil, fmt.Errorf("compare with the snapshot at offset %d: %w", at, err)
 	}
-	erased, err := redacted.Read(ctx, s.db.Queries, tx)
+	erased, err := redacted.Read(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (p *carriedPage) rows() (*rows.Carried, *names.References, error) {
 // that page's.
 func (s *Stored) settle(ctx context.Context, tx pgx.Tx, p *carriedPage, rows *rows.Carried) error {
 	return rows.Settle(func(offset int64, nodeID int32) (bool, error) {
-		return s.db.Queries.CarriedCreatedOfActive(ctx, tx, dbsqlc.CarriedCreatedOfActiveParams{LedgerOffset: offset,
+		return queries.CarriedCreatedOfActive(ctx, tx, dbsqlc.CarriedCreatedOfActiveParams{LedgerOffset: offset,
 			NodeID: nodeID})
 	})
 }
@@ -139,7 +139,7 @@ func (s *Stored) carriedKeys(ctx context.Context, tx pgx.Tx, page *carriedPage,
 	rows *rows.Carried) (keys []EntryKey, err error) {
 	defer pg.Wrap(&err, "read which events are stored")
 	creations, reassignments := placesOf(rows, "created"), placesOf(rows, "reassignments")
-	events, err := s.db.Queries.CarriedEvents(ctx, tx, dbsqlc.CarriedEventsParams{
+	events, err := queries.CarriedEvents(ctx, tx, dbsqlc.CarriedEventsParams{
 		CreatedOffsets: creations.offsets, CreatedNodeIds: creations.nodeIDs,
 		ReassignedOffsets: reassignments.offsets, ReassignedNodeIds: reassignments.nodeIDs,
 		At: int64(page.progress.At), FirstOrdinal: page.progress.Entries, EndOrdinal: page.end(),
@@ -176,22 +176,19 @@ func (s *Stored) CarriedAt(ctx context.Context, at ledger.Offset, each EachStore
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.carriedAt(ctx, tx, at, each) })
 }
 
-func (s *Stored) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, each EachStored) error {
+func (s *Stored) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, each EachStored) (err error) {
+	defer pg.Wrap(&err, "read the rows of the snapshot at offset %d", at)
 	if err := s.refuseReplaced(ctx, tx, at); err != nil {
-		return fmt.Errorf("read the rows of the snapshot at offset %d: %w", at, err)
+		return err
 	}
 	var key EntryKey
 	var row string
 	var counter *int64
 	into := []any{&key.kind, &key.offset, &key.number, &row, &counter}
-	err := pg.Each(ctx, tx, carriedAtSQL, []any{int64(at)}, into, func() error {
+	return pg.Each(ctx, tx, carriedAtSQL, []any{int64(at)}, into, func() error {
 		each(key, key.extra(row, counter))
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("read the rows of the snapshot at offset %d: %w", at, err)
-	}
-	return nil
 }
 
 // extra returns the difference of rows that no entry has. counter is that of an active entry's creation
@@ -228,20 +225,16 @@ func (r *Repairer) RepairCarried(ctx context.Context, at ledger.Offset, before i
 	page := carriedPage{progress: ledger.SnapshotProgress{At: at, Entries: before},
 		entries: r.term.Redacted.Entries(entries)}
 	defer session.WrapRefused(&err, "repair entries %d to %d of the snapshot at offset %d", before+1, page.end(), at)
-	return r.repairCarried(ctx, &page)
-}
-
-func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 	carried, wanted, err := page.rows()
 	if err != nil {
 		return err
 	}
-	refuse := func(tx pgx.Tx) error { return r.stored.refuseReplaced(ctx, tx, page.progress.At) }
+	refuse := func(tx pgx.Tx) error { return r.stored.refuseReplaced(ctx, tx, at) }
 	if err := r.stored.db.ReadOnly(ctx, refuse); err != nil {
 		return err
 	}
 	r.term.Partitions.Forget()
-	if err := writing.EnsureSnapshot(ctx, r.term.Partitions, page.progress.At); err != nil {
+	if err := writing.EnsureSnapshot(ctx, r.term.Partitions, at); err != nil {
 		return err
 	}
 	return r.repair(ctx, leasesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
@@ -254,13 +247,13 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 		if _, err := r.stored.resolve(ctx, tx, wanted); err != nil {
 			return err
 		}
-		if err := r.stored.settle(ctx, tx, page, carried); err != nil {
+		if err := r.stored.settle(ctx, tx, &page, carried); err != nil {
 			return err
 		}
-		if err := r.rewriteCarried(ctx, tx, page, carried); err != nil {
+		if err := r.rewriteCarried(ctx, tx, &page, carried); err != nil {
 			return err
 		}
-		return r.repaired(ctx, tx, tables.StreamSnapshot, 0, int64(page.progress.At), writing.Repaired)
+		return r.repaired(ctx, tx, tables.StreamSnapshot, 0, int64(at), writing.Repaired)
 	})
 }
 
@@ -290,10 +283,10 @@ func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []Ent
 			if err := r.stored.refuseReplaced(ctx, tx, at); err != nil {
 				return err
 			}
-			if err := r.stored.db.Queries.CarriedDrop(ctx, tx, dropped); err != nil {
+			if err := queries.CarriedDrop(ctx, tx, dropped); err != nil {
 				return fmt.Errorf("remove the rows: %w", err)
 			}
-			if err := r.stored.db.Queries.CarriedViewsDropOrphans(ctx, tx, int64(at)); err != nil {
+			if err := queries.CarriedViewsDropOrphans(ctx, tx, int64(at)); err != nil {
 				return fmt.Errorf("remove interface views of no event: %w", err)
 			}
 			return r.repaired(ctx, tx, tables.StreamSnapshot, 0, int64(at), writing.Repaired)

@@ -37,7 +37,7 @@ func (s *Stored) CompareCoverage(ctx context.Context, end *ledger.Offset,
 			d.Column, d.Stored, d.Wanted = "ledger_offset", textOf(int64(extent.Watermark)), textOf(int64(upTo))
 			found(d)
 		}
-		covered, err := bounds.Covered(ctx, s.db, tx, math.MaxInt64)
+		covered, err := bounds.Covered(ctx, tx, math.MaxInt64)
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (s *Stored) CompareCoverage(ctx context.Context, end *ledger.Offset,
 
 // extentBefore returns how much the database holds. The error is a *ledger.Problem where the ledger ends before it.
 func (s *Stored) extentBefore(ctx context.Context, tx pgx.Tx, end *ledger.Offset) (bounds.Extent, error) {
-	extent, err := bounds.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, tx)
 	if err == nil && extent.Started && end != nil && *end < extent.HistoryFloor {
 		err = &ledger.Problem{
 			What: fmt.Sprintf("the ledger ends at offset %d, before offset %d, where indexing into database %s began", *end,
@@ -88,8 +88,8 @@ func (r *Repairer) RepairCoverage(ctx context.Context, end *ledger.Offset) (err 
 // lowerWatermark puts the watermark at the ledger's end, unless updates are stored beyond it: then it is the ledger
 // that is another one.
 func (r *Repairer) lowerWatermark(ctx context.Context, tx pgx.Tx, watermark, end ledger.Offset) error {
-	q := r.stored.db.Queries
-	last, err := q.LastUpdateWithin(ctx, tx, dbsqlc.LastUpdateWithinParams{After: int64(end), UpTo: int64(watermark)})
+	last, err := queries.LastUpdateWithin(ctx, tx, dbsqlc.LastUpdateWithinParams{After: int64(end),
+		UpTo: int64(watermark)})
 	if err != nil {
 		return fmt.Errorf("look for the last update after offset %d: %w", end, err)
 	}
@@ -104,13 +104,13 @@ func (r *Repairer) lowerWatermark(ctx context.Context, tx pgx.Tx, watermark, end
 		return &ledger.Problem{What: what, Do: "check --ledger-url: a replica that lags behind ends too early; if the " +
 			"participant was restored from an older backup, and that is to stay, run `indexer reanchor`"}
 	}
-	if _, err := q.ResetCoverage(ctx, tx, int64(end)); err != nil {
+	if _, err := queries.ResetCoverage(ctx, tx, int64(end)); err != nil {
 		return fmt.Errorf("remove coverage after offset %d: %w", end, err)
 	}
-	if err := q.ResetCoverageCut(ctx, tx, int64(end)); err != nil {
+	if err := queries.ResetCoverageCut(ctx, tx, int64(end)); err != nil {
 		return fmt.Errorf("end the coverage at offset %d: %w", end, err)
 	}
-	if err := q.CheckpointSet(ctx, tx, dbsqlc.CheckpointSetParams{Stream: tables.StreamUpdates,
+	if err := queries.CheckpointSet(ctx, tx, dbsqlc.CheckpointSetParams{Stream: tables.StreamUpdates,
 		LedgerOffset: int64(end)}); err != nil {
 		return fmt.Errorf("set the checkpoint: %w", err)
 	}

@@ -60,7 +60,7 @@ func (s *Stored) CompareDerived(ctx context.Context, step func(what string), fou
 		}
 		return inTurn(ctx, append(parts,
 			part{"references to templates, synchronizers and lists of parties",
-				func(ctx context.Context) error { return c.references(ctx, s.db.Queries) }}), step)
+				func(ctx context.Context) error { return c.references(ctx) }}), step)
 	})
 }
 
@@ -150,14 +150,14 @@ func referencesOf(names []string) dbsqlc.ReferenceColumnsParams {
 }
 
 // references looks for numbers that the dictionaries don't have.
-func (c *derivedComparison) references(ctx context.Context, q *dbsqlc.Queries) error {
+func (c *derivedComparison) references(ctx context.Context) error {
 	var names []string
 	for name := range tables.References {
 		if name != "domain_ref" { // of the transaction history
 			names = append(names, name)
 		}
 	}
-	columns, err := q.ReferenceColumns(ctx, c.tx, referencesOf(names))
+	columns, err := queries.ReferenceColumns(ctx, c.tx, referencesOf(names))
 	if err != nil {
 		return fmt.Errorf("look for the columns: %w", err)
 	}
@@ -199,11 +199,11 @@ type projectionBase struct {
 }
 
 func (s *Stored) projectionBase(ctx context.Context, tx pgx.Tx) (*projectionBase, error) {
-	extent, err := bounds.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, tx)
 	if err != nil || !extent.Started {
 		return &projectionBase{}, err
 	}
-	snapshot, err := s.db.Queries.HeldSnapshot(ctx, tx)
+	snapshot, err := queries.HeldSnapshot(ctx, tx)
 	if err != nil {
 		return nil, fmt.Errorf("read whether there is a snapshot: %w", err)
 	}

@@ -134,18 +134,15 @@ func (p *divergence) endsBelow(ctx context.Context, at, stored ledger.Offset) er
 }
 
 func (p *divergence) begin(ctx context.Context, since ledger.Offset) error {
-	bounds, started, err := p.db.Bounds(ctx)
+	held, err := indexed(ctx, p.db)
 	if err != nil {
 		return err
-	}
-	if !started {
-		return errUnstarted()
 	}
 	ahead, err := p.db.StoredAhead(ctx)
 	if err != nil {
 		return err
 	}
-	p.covered = append([]ledger.Range{{From: bounds.Floor, To: bounds.Watermark}}, ahead...)
+	p.covered = append([]ledger.Range{{From: held.HistoryFloor, To: held.Watermark}}, ahead...)
 	served, err := withRetry(ctx, p.logger, func() (ingest.Served, error) { return ingest.AskServed(ctx, p.source) })
 	if err != nil {
 		return err
@@ -154,8 +151,8 @@ func (p *divergence) begin(ctx context.Context, since ledger.Offset) error {
 	if err != nil {
 		return err
 	}
-	p.end, p.Watermark = served.End, bounds.Watermark
-	p.From = max(bounds.Floor, served.Pruned, last-1)
+	p.end, p.Watermark = served.End, held.Watermark
+	p.From = max(held.HistoryFloor, served.Pruned, last-1)
 	p.Common = p.From
 	return nil
 }

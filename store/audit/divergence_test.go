@@ -25,7 +25,7 @@ type twoHistories struct {
 	end                 ledger.Offset // 0: that of the last update
 	blind               bool
 	pruned              ledger.Offset
-	bounds              ledger.Bounds // Watermark 0: that of the last stored update
+	bounds              store.Extent // Watermark 0: that of the last stored update
 	ahead               []ledger.Range
 	pages               int
 	slow                ledger.Offset // behind it nothing comes within openIdle
@@ -124,8 +124,8 @@ func (h *twoHistories) database(t *testing.T) *store.Store {
 	if h.bounds.Watermark == 0 {
 		h.bounds.Watermark = h.stored[len(h.stored)-1].Offset
 	}
-	require.NoError(t, l.Start(t.Context(), "participant::1", storetest.Scope, h.bounds.Floor, true))
-	require.NoError(t, l.Append(t.Context(), storetest.Scope, h.page(ledger.Range{From: h.bounds.Floor, To: h.bounds.Watermark})))
+	require.NoError(t, l.Start(t.Context(), "participant::1", storetest.Scope, h.bounds.HistoryFloor, true))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, h.page(ledger.Range{From: h.bounds.HistoryFloor, To: h.bounds.Watermark})))
 	for _, r := range h.ahead {
 		require.NoError(t, l.WriteAhead(t.Context(), storetest.Scope, h.page(r)))
 	}
@@ -193,15 +193,15 @@ func TestWhereTheyPart(t *testing.T) {
 			want: Divergence{Watermark: 5, Common: 1, Equal: 1, Parted: true, Kept: 1, Lost: 3, Later: 2}, first: "b d",
 		},
 		"where there was nothing": {
-			stored: "1:a 2:b", served: "1:a 2:b 5:x 9:y", more: twoHistories{bounds: ledger.Bounds{Watermark: 7}},
+			stored: "1:a 2:b", served: "1:a 2:b 5:x 9:y", more: twoHistories{bounds: store.Extent{Watermark: 7}},
 			want: Divergence{Watermark: 7, Common: 2, Equal: 2, Parted: true, New: 2}, first: "- x",
 		},
 		"the ledger ends below an offset checkpoint": {
-			stored: "1:a 2:b", served: "1:a 2:b", more: twoHistories{bounds: ledger.Bounds{Watermark: 7}, end: 3},
+			stored: "1:a 2:b", served: "1:a 2:b", more: twoHistories{bounds: store.Extent{Watermark: 7}, end: 3},
 			want: Divergence{Watermark: 7, Common: 2, Equal: 2, Parted: true}, first: "- -",
 		},
 		"the ledger ends below an offset checkpoint, and does not tell": {
-			stored: "1:a 2:b", served: "1:a 2:b", more: twoHistories{bounds: ledger.Bounds{Watermark: 7}, end: 3, blind: true},
+			stored: "1:a 2:b", served: "1:a 2:b", more: twoHistories{bounds: store.Extent{Watermark: 7}, end: 3, blind: true},
 			want: Divergence{Watermark: 7, Common: 2, Equal: 2, Parted: true}, first: "- -",
 		},
 		"nowhere, and the server does not report its end": {
@@ -218,7 +218,7 @@ func TestWhereTheyPart(t *testing.T) {
 		},
 		"ahead of the watermark, behind what is not stored yet": {
 			stored: "1:a 2:b 8:h 9:i", served: "1:a 2:b 5:e 8:h 10:i@9",
-			more: twoHistories{bounds: ledger.Bounds{Watermark: 3}, ahead: []ledger.Range{{From: 6, To: 9}}},
+			more: twoHistories{bounds: store.Extent{Watermark: 3}, ahead: []ledger.Range{{From: 6, To: 9}}},
 			want: Divergence{Watermark: 3, Common: 8, Equal: 3, Parted: true, Moved: 1}, first: "i i",
 		},
 		"from an offset on, with the update before it": {
@@ -230,7 +230,7 @@ func TestWhereTheyPart(t *testing.T) {
 			want: Divergence{From: 2, Watermark: 4, Common: 3, Equal: 1, Parted: true, Moved: 1}, first: "d d",
 		},
 		"from the floor": {
-			stored: "3:c 4:d", served: "1:a 3:c 5:d@4", more: twoHistories{bounds: ledger.Bounds{Floor: 2}},
+			stored: "3:c 4:d", served: "1:a 3:c 5:d@4", more: twoHistories{bounds: store.Extent{HistoryFloor: 2}},
 			want: Divergence{From: 2, Watermark: 4, Common: 3, Equal: 1, Parted: true, Moved: 1}, first: "d d",
 		},
 	} {
@@ -278,7 +278,7 @@ func TestWhatAResetCanNotCure(t *testing.T) {
 	}{
 		"another ledger":               {stored: "1:a 2:b", served: "1:x 2:y", why: "none of the updates that are stored"},
 		"an empty ledger":              {stored: "1:a 2:b", served: "", why: "none of the updates that are stored"},
-		"other offsets from the floor": {stored: "3:c 4:d", served: "4:c 5:d", more: twoHistories{bounds: ledger.Bounds{Floor: 2}}, why: "first update that is stored after offset 2"},
+		"other offsets from the floor": {stored: "3:c 4:d", served: "4:c 5:d", more: twoHistories{bounds: store.Extent{HistoryFloor: 2}}, why: "first update that is stored after offset 2"},
 		"pruned above the divergence":  {stored: "1:a 2:b 3:c 4:d", served: "4:c 5:d", more: twoHistories{pruned: 3}, why: "first update that is stored after offset 3"},
 		"since when they had parted":   {stored: "1:a 2:b 3:c 4:d", served: "1:a 3:b 4:c 5:d", since: 3, why: "an earlier --since"},
 	} {

@@ -192,7 +192,7 @@ func (r *Repairer) RepairBalances(ctx context.Context, step func(what string)) e
 				return fmt.Errorf("write again what of %s follows from the history: %w", what(group), err)
 			}
 		}
-		at, err := bounds.TransactionsPosition(ctx, r.stored.db, tx)
+		at, err := bounds.TransactionsPosition(ctx, tx)
 		if err != nil {
 			return err
 		}

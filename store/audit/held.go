@@ -18,7 +18,7 @@ import (
 // only a backup tells which one is wrong.
 func (s *Stored) CompareHeld(ctx context.Context, found Found) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		list, err := s.db.Queries.HeldContradictions(ctx, tx)
+		list, err := queries.HeldContradictions(ctx, tx)
 		if err != nil {
 			return fmt.Errorf("compare what is held with itself: %w", err)
 		}
@@ -31,7 +31,7 @@ func (s *Stored) CompareHeld(ctx context.Context, found Found) error {
 
 // compareScopes compares each scope that something was read in with its hash.
 func (s *Stored) compareScopes(ctx context.Context, tx pgx.Tx, found Found) error {
-	scopes, err := s.db.Queries.ScopesCovered(ctx, tx, tables.StreamUpdates)
+	scopes, err := queries.ScopesCovered(ctx, tx, tables.StreamUpdates)
 	if err != nil {
 		return fmt.Errorf("read the scopes: %w", err)
 	}

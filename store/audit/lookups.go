@@ -69,8 +69,7 @@ func (u *Updates) lookup(ctx context.Context, id string) error {
 // not_found: asking again should bring the same.
 func (s *Stored) AnsweredLookups(ctx context.Context, after string, limit int) (contractIDs []string, err error) {
 	defer pg.Wrap(&err, "read which contracts were looked up")
-	return s.db.Queries.LookupsAnswered(ctx, s.db.Pool, dbsqlc.LookupsAnsweredParams{After: after,
-		AtMost: int64(limit)})
+	return queries.LookupsAnswered(ctx, s.db.Pool, dbsqlc.LookupsAnsweredParams{After: after, AtMost: int64(limit)})
 }
 
 // lookupColumns finds the columns of a looked-up contract that are not as the arguments say.
@@ -98,7 +97,7 @@ WHERE l.contract_id = $1 AND v.wanted IS DISTINCT FROM v.stored`
 func (s *Stored) CompareLookup(ctx context.Context, contract ledger.Contract, found Found) (err error) {
 	defer pg.Wrap(&err, "compare the look-up of contract %s", contract.ContractID)
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		erased, err := redacted.Read(ctx, s.db.Queries, tx)
+		erased, err := redacted.Read(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -136,7 +135,7 @@ func (r *Repairer) RepairLookup(ctx context.Context, lookup ledger.Lookup) error
 		return err
 	}
 	return r.repair(ctx, []session.Lease{session.LeaseUpdates}, func(ctx context.Context, tx pgx.Tx) error {
-		if err := r.stored.db.Queries.LookupAskAgain(ctx, tx, lookup.ContractID); err != nil {
+		if err := queries.LookupAskAgain(ctx, tx, lookup.ContractID); err != nil {
 			return fmt.Errorf("forget the look-up of contract %s: %w", lookup.ContractID, err)
 		}
 		_, err := writing.SaveLookup(ctx, tx, wanted, &outcome)

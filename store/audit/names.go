@@ -19,8 +19,7 @@ import (
 // party_lists the lists that were asked for.
 type dictionaries struct {
 	names.Entries
-	queries *dbsqlc.Queries
-	names   map[string]map[string]string // per kind of reference, by its number as text
+	names map[string]map[string]string // per kind of reference, by its number as text
 }
 
 // partiesSQL returns the expression for the list of parties that a number stands for.
@@ -35,11 +34,11 @@ func listText(number string) string {
 }
 
 func (s *Stored) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*dictionaries, error) {
-	entries, err := names.ReadEntries(ctx, s.db.Queries, db)
+	entries, err := names.ReadEntries(ctx, db)
 	if err != nil {
 		return nil, err
 	}
-	d := &dictionaries{entries, s.db.Queries, map[string]map[string]string{tables.Template: {}, tables.Synchronizer: {},
+	d := &dictionaries{entries, map[string]map[string]string{tables.Template: {}, tables.Synchronizer: {},
 		tables.PartyList: {}}}
 	for key, ref := range d.Templates {
 		d.names[tables.Template][number(ref)] = key.String()
@@ -84,7 +83,7 @@ func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted *name
 		}
 		*wanted.Synchronizers.Numbers[i] = ref
 	}
-	missing, err := names.FindLists(ctx, d.queries, db, wanted.Lists, wanted.Places())
+	missing, err := names.FindLists(ctx, db, wanted.Lists, wanted.Places())
 	if err != nil {
 		return err
 	}

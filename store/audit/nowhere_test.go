@@ -278,7 +278,7 @@ func TestItselfCoversEveryReference(t *testing.T) {
 	d := newDatabase(t)
 	s := d.store()
 	require.NoError(t, s.db.ReadOnly(t.Context(), func(tx pgx.Tx) error {
-		columns, err := s.db.Queries.ReferenceColumns(t.Context(), tx, referencesOf(slices.DeleteFunc(slices.Collect(maps.Keys(tables.References)), func(name string) bool { return name == "domain_ref" })))
+		columns, err := queries.ReferenceColumns(t.Context(), tx, referencesOf(slices.DeleteFunc(slices.Collect(maps.Keys(tables.References)), func(name string) bool { return name == "domain_ref" })))
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprint(len(columns)), d.Row(`SELECT count(*) FROM information_schema.columns c JOIN pg_class p ON p.oid = ('indexer.' || c.table_name)::regclass
 			WHERE table_schema = 'indexer' AND column_name LIKE '%\_ref' AND column_name <> 'domain_ref' AND relkind IN ('r', 'p') AND NOT relispartition AND table_name !~ '^(templates|synchronizers|party_lists)'

@@ -81,10 +81,10 @@ func (s *Stored) CompareUpdate(ctx context.Context, updateID string, shown *ledg
 
 func (s *Stored) findUpdate(ctx context.Context, tx pgx.Tx, updateID string, r *UpdateRecord) error {
 	var err error
-	if r.Extent, err = bounds.Read(ctx, s.db, tx); err != nil || !r.Started || !rows.TextHolds(updateID) {
+	if r.Extent, err = bounds.Read(ctx, tx); err != nil || !r.Started || !rows.TextHolds(updateID) {
 		return err
 	}
-	offsets, err := s.db.Queries.UpdateOffsets(ctx, tx, &updateID)
+	offsets, err := queries.UpdateOffsets(ctx, tx, &updateID)
 	if err != nil {
 		return fmt.Errorf("look for an update by its id: %w", err)
 	}

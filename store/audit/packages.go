@@ -18,19 +18,19 @@ import (
 // now is not compared: the daemon has yet to write again what it says.
 func (s *Stored) ComparePackage(ctx context.Context, p *ledger.Package, found Found) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		unfinished, err := s.db.Queries.PackageIsCompletable(ctx, tx, p.ID)
+		unfinished, err := queries.PackageIsCompletable(ctx, tx, p.ID)
 		if err != nil || unfinished {
 			return err
 		}
-		definitions, err := s.db.Queries.PackageDefinitionList(ctx, tx, p.ID)
+		definitions, err := queries.PackageDefinitionList(ctx, tx, p.ID)
 		if err != nil {
 			return err
 		}
-		choices, err := s.db.Queries.PackageChoiceList(ctx, tx, p.ID)
+		choices, err := queries.PackageChoiceList(ctx, tx, p.ID)
 		if err != nil {
 			return err
 		}
-		fields, err := s.db.Queries.PackageFieldList(ctx, tx, p.ID)
+		fields, err := queries.PackageFieldList(ctx, tx, p.ID)
 		if err != nil {
 			return err
 		}
@@ -69,13 +69,12 @@ func compareUnordered[T any](relation, id string, wanted, stored []T, found Foun
 func (r *Repairer) RepairPackages(ctx context.Context, again []*ledger.Package, forget []string) error {
 	return r.repair(ctx, []session.Lease{session.LeaseUpdates}, func(ctx context.Context, tx pgx.Tx) error {
 		for _, p := range again {
-			if err := writing.SavePackage(ctx, tx, r.stored.db.Queries, p); err != nil {
+			if err := writing.SavePackage(ctx, tx, p); err != nil {
 				return fmt.Errorf("package %s: %w", p.ID, err)
 			}
 		}
 		for _, id := range slices.Sorted(slices.Values(forget)) {
-			if err := r.stored.db.Queries.PackageDrop(ctx, tx,
-				dbsqlc.PackageDropParams{PackageID: id, WithContent: true}); err != nil {
+			if err := queries.PackageDrop(ctx, tx, dbsqlc.PackageDropParams{PackageID: id, WithContent: true}); err != nil {
 				return fmt.Errorf("package %s: %w", id, err)
 			}
 		}

@@ -72,14 +72,14 @@ func (s *Stored) otherScope(ctx context.Context, tx pgx.Tx, page ledger.Page) (o
 	if page.Scope == "" {
 		return "", nil
 	}
-	return s.db.Queries.CoverageOfOthers(ctx, tx, dbsqlc.CoverageOfOthersParams{
+	return queries.CoverageOfOthers(ctx, tx, dbsqlc.CoverageOfOthersParams{
 		Stream: tables.StreamUpdates, Scope: page.Scope, FromExclusive: int64(page.From), ToInclusive: int64(page.To),
 	})
 }
 
 // withoutPruned returns the part of a page that was not pruned since it was decided to read it.
 func (s *Stored) withoutPruned(ctx context.Context, tx pgx.Tx, page ledger.Page) (ledger.Page, error) {
-	extent, err := bounds.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, tx)
 	if err != nil || page.From >= extent.PrunedTo {
 		return page, err
 	}
@@ -94,7 +94,7 @@ func (s *Stored) compare(ctx context.Context, tx pgx.Tx, page ledger.Page, found
 	if err := writing.CheckPage(&page, page.From); err != nil {
 		return err
 	}
-	erased, err := redacted.Read(ctx, s.db.Queries, tx)
+	erased, err := redacted.Read(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -137,10 +137,6 @@ func (s *Stored) compareFacts(ctx context.Context, tx pgx.Tx, facts *pageFacts, 
 func (r *Repairer) RepairUpdates(ctx context.Context, scope ledger.Scope, page ledger.Page) (err error) {
 	defer session.WrapRefused(&err, "repair offsets after %d up to %d", page.From, page.To)
 	page.Scope = cmp.Or(page.Scope, scope.Hash())
-	return r.repairUpdates(ctx, page)
-}
-
-func (r *Repairer) repairUpdates(ctx context.Context, page ledger.Page) error {
 	if err := writing.CheckPage(&page, page.From); err != nil || page.From == page.To {
 		return err
 	}
@@ -161,7 +157,7 @@ func (r *Repairer) repairUpdates(ctx context.Context, page ledger.Page) error {
 		if err := r.rewriteDifferent(ctx, tx, &facts); err != nil {
 			return err
 		}
-		err := r.stored.db.Queries.CoverageClose(ctx, tx, dbsqlc.CoverageCloseParams{
+		err := queries.CoverageClose(ctx, tx, dbsqlc.CoverageCloseParams{
 			Stream: tables.StreamUpdates, Scope: page.Scope, FromExclusive: int64(page.From), ToInclusive: int64(page.To),
 		})
 		if err != nil {
@@ -173,7 +169,7 @@ func (r *Repairer) repairUpdates(ctx context.Context, page ledger.Page) error {
 
 // refuseOutside keeps facts from where none are claimed.
 func (r *Repairer) refuseOutside(ctx context.Context, tx pgx.Tx, from, to ledger.Offset) error {
-	extent, err := bounds.Read(ctx, r.stored.db, tx)
+	extent, err := bounds.Read(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -187,7 +183,7 @@ func (r *Repairer) refuseOutside(ctx context.Context, tx pgx.Tx, from, to ledger
 // repairPartitions attaches the partitions that rows need. If any is missing, the leaders begin a new term: they
 // remember one that was dropped.
 func (r *Repairer) repairPartitions(ctx context.Context, facts *rows.Facts) error {
-	before, err := r.stored.db.Queries.PartitionList(ctx, r.term.Pool)
+	before, err := queries.PartitionList(ctx, r.term.Pool)
 	if err != nil {
 		return fmt.Errorf("read partitions: %w", err)
 	}
@@ -195,7 +191,7 @@ func (r *Repairer) repairPartitions(ctx context.Context, facts *rows.Facts) erro
 	if err := writing.EnsurePartitions(ctx, r.term.Partitions, facts); err != nil {
 		return err
 	}
-	after, err := r.stored.db.Queries.PartitionList(ctx, r.term.Pool)
+	after, err := queries.PartitionList(ctx, r.term.Pool)
 	if err != nil || len(after) == len(before) {
 		return err
 	}

@@ -25,10 +25,10 @@ import (
 func (s *Stored) TransactionsStanding(ctx context.Context) (at ledger.TransactionsPosition, networkID string,
 	err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		if at, err = bounds.TransactionsPosition(ctx, s.db, tx); err != nil {
+		if at, err = bounds.TransactionsPosition(ctx, tx); err != nil {
 			return err
 		}
-		networkID, err = s.db.Queries.NetworkGet(ctx, tx)
+		networkID, err = queries.NetworkGet(ctx, tx)
 		return err
 	})
 	return at, networkID, err
@@ -41,7 +41,7 @@ func (s *Stored) TransactionsStanding(ctx context.Context) (at ledger.Transactio
 // step is called with what is compared next, found for each difference.
 func (s *Stored) ComparePosition(ctx context.Context, step func(what string), found Found) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		at, err := bounds.TransactionsPosition(ctx, s.db, tx)
+		at, err := bounds.TransactionsPosition(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -124,13 +124,12 @@ func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, rec
 	if len(records) == 0 {
 		return nil
 	}
-	erased, err := redacted.Read(ctx, s.db.Queries, tx)
+	erased, err := redacted.Read(ctx, tx)
 	if err != nil {
 		return err
 	}
 	to := after + int64(len(records))
-	stored, err := s.db.Queries.TransactionsSeqs(ctx, tx, dbsqlc.TransactionsSeqsParams{FromExclusive: after,
-		ToInclusive: to})
+	stored, err := queries.TransactionsSeqs(ctx, tx, dbsqlc.TransactionsSeqsParams{FromExclusive: after, ToInclusive: to})
 	if err != nil {
 		return fmt.Errorf("look for the records after seq %d: %w", after, err)
 	}
@@ -166,23 +165,23 @@ const comparedAtOnce = 2_000
 func (s *Stored) CompareFollowing(ctx context.Context, step func(at ledger.Offset),
 	found Found) (c Following, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		extent, err := bounds.Read(ctx, s.db, tx)
+		extent, err := bounds.Read(ctx, tx)
 		if err != nil {
 			return err
 		}
-		d, err := bounds.ReadDerived(ctx, s.db, tx, &extent)
+		d, err := bounds.ReadDerived(ctx, tx, &extent)
 		if err != nil || !d.Any {
 			return err
 		}
 		if c.Outdated = d.Outdated; c.Outdated {
 			return nil
 		}
-		if c.Kept, err = bounds.RecordsKept(ctx, s.db, tx, &extent, d.At); err != nil {
+		if c.Kept, err = bounds.RecordsKept(ctx, tx, &extent, d.At); err != nil {
 			return err
 		}
 		after := c.Kept
 		for at := extent.HistoryFloor; at < d.To; {
-			updates, to, err := amulets.Window(ctx, s.db.Queries, tx, at, d.To, comparedAtOnce)
+			updates, to, err := amulets.Window(ctx, tx, at, d.To, comparedAtOnce)
 			if err != nil {
 				return err
 			}
@@ -211,15 +210,16 @@ func extraRecords(after, to int64, found Found) {
 func (r *Repairer) DeriveAgain(ctx context.Context, step func(at ledger.Offset)) error {
 	writer := store.UpdatesWriter{Leader: r.Leader}
 	err := r.repair(ctx, []session.Lease{session.LeaseUpdates}, func(ctx context.Context, tx pgx.Tx) error {
-		extent, err := bounds.Read(ctx, r.stored.db, tx)
+		extent, err := bounds.Read(ctx, tx)
 		if err != nil {
 			return err
 		}
-		at, err := bounds.TransactionsPosition(ctx, r.stored.db, tx)
+		at, err := bounds.TransactionsPosition(ctx, tx)
 		if err != nil {
 			return err
 		}
-		return writer.RemoveDerived(ctx, tx, &extent, at, writing.Repaired)
+		_, err = writing.RemoveDerived(ctx, tx, &extent, at, writing.Repaired)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("remove the records that follow from updates: %w", session.Refused(err))
@@ -256,9 +256,9 @@ func (r *Repairer) History() *store.TransactionsWriter {
 func (r *Repairer) RestartTransactions(ctx context.Context) (err error) {
 	defer session.WrapRefused(&err, "clear the transaction history, to read it again")
 	return r.repair(ctx, onlyTransactions, func(ctx context.Context, tx pgx.Tx) error {
-		at, err := bounds.TransactionsPosition(ctx, r.stored.db, tx)
+		at, err := bounds.TransactionsPosition(ctx, tx)
 		if err == nil {
-			_, err = writing.ClearRecords(ctx, tx, at, writing.Repaired)
+			err = writing.RemoveRecords(ctx, tx, at, writing.Cleared(at), nil, writing.Repaired)
 		}
 		return err
 	})

@@ -91,9 +91,8 @@ func (r *Repairer) redactAll(ctx context.Context, what Redaction, reason string)
 }
 
 func (r *Repairer) redact(ctx context.Context, tx pgx.Tx, t *redactionTargets, what Redaction, reason string) error {
-	q := r.stored.db.Queries
 	at := dbsqlc.RedactionPositionsParams{LedgerOffsets: t.events.offsets, NodeIds: t.events.nodeIDs}
-	positions, err := q.RedactionPositions(ctx, tx, at)
+	positions, err := queries.RedactionPositions(ctx, tx, at)
 	if err != nil {
 		return fmt.Errorf("read what the contracts held: %w", err)
 	}
@@ -111,10 +110,10 @@ func (r *Repairer) redact(ctx context.Context, tx pgx.Tx, t *redactionTargets, w
 		t.report.add(table.Name, rows)
 	}
 	if len(positions) > 0 {
-		if err := q.RedactionHold(ctx, tx, dbsqlc.RedactionHoldParams(at)); err != nil {
+		if err := queries.RedactionHold(ctx, tx, dbsqlc.RedactionHoldParams(at)); err != nil {
 			return fmt.Errorf("note what the contracts hold: %w", err)
 		}
-		gone, err := q.RedactionLetGo(ctx, tx, positions)
+		gone, err := queries.RedactionLetGo(ctx, tx, positions)
 		if err != nil {
 			return fmt.Errorf("remove positions that no contract has: %w", err)
 		}
@@ -137,7 +136,7 @@ func (r *Repairer) redact(ctx context.Context, tx pgx.Tx, t *redactionTargets, w
 // for readers.
 func (r *Repairer) unseal(ctx context.Context, tx pgx.Tx, stream string, places []int64) error {
 	at := dbsqlc.RedactionUnsealParams{Stream: stream, Places: places}
-	if err := r.stored.db.Queries.RedactionUnseal(ctx, tx, at); err != nil {
+	if err := queries.RedactionUnseal(ctx, tx, at); err != nil {
 		return fmt.Errorf("remove the seals of what was erased of %s: %w", stream, err)
 	}
 	for _, place := range places {
@@ -164,7 +163,7 @@ func (r *Repairer) note(ctx context.Context, tx pgx.Tx, t *redactionTargets, wha
 			return nil
 		}
 		row := dbsqlc.RedactionAddParams{Kind: kind, ID: id, OfUpdate: ofUpdate, Reason: reason, Erased: erased}
-		if err := r.stored.db.Queries.RedactionAdd(ctx, tx, row); err != nil {
+		if err := queries.RedactionAdd(ctx, tx, row); err != nil {
 			return fmt.Errorf("note that %s %s was redacted: %w", kind, id, err)
 		}
 		return nil

@@ -22,8 +22,7 @@ import (
 // findTargets finds the content that a redaction erases. For something unknown or active the error is a
 // *ledger.Problem.
 func (s *Stored) findTargets(ctx context.Context, tx pgx.Tx, what Redaction) (*redactionTargets, error) {
-	q := s.db.Queries
-	extent, err := bounds.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +40,7 @@ func (s *Stored) findTargets(ctx context.Context, tx pgx.Tx, what Redaction) (*r
 	offsets := []int64{}
 	if what.UpdateID != "" {
 		updates = []string{what.UpdateID}
-		if offsets, err = q.RedactionUpdates(ctx, tx, what.UpdateID); err != nil {
+		if offsets, err = queries.RedactionUpdates(ctx, tx, what.UpdateID); err != nil {
 			return nil, fmt.Errorf("look for an update by its id: %w", err)
 		}
 		if len(offsets) == 0 {
@@ -50,7 +49,7 @@ func (s *Stored) findTargets(ctx context.Context, tx pgx.Tx, what Redaction) (*r
 		for _, offset := range offsets {
 			t.report.Offsets = append(t.report.Offsets, ledger.Offset(offset))
 		}
-		if t.report.Contracts, err = q.RedactionCreated(ctx, tx, offsets); err != nil {
+		if t.report.Contracts, err = queries.RedactionCreated(ctx, tx, offsets); err != nil {
 			return nil, fmt.Errorf("look for the contracts that the update created: %w", err)
 		}
 	}
@@ -63,7 +62,7 @@ func (s *Stored) findTargets(ctx context.Context, tx pgx.Tx, what Redaction) (*r
 	if err := t.findEvents(ctx, tx); err != nil {
 		return nil, fmt.Errorf("look for the events of the contracts: %w", err)
 	}
-	unread, err := q.RedactionUnknown(ctx, tx, t.report.Contracts)
+	unread, err := queries.RedactionUnknown(ctx, tx, t.report.Contracts)
 	if err != nil {
 		return nil, fmt.Errorf("look for elements of unknown kinds that name the contracts: %w", err)
 	}
@@ -73,15 +72,15 @@ func (s *Stored) findTargets(ctx context.Context, tx pgx.Tx, what Redaction) (*r
 	}
 	said := []string{}
 	if what.Derived {
-		if said, err = t.findRecords(ctx, q, tx, updates, slices.Concat(offsets, t.events.offsets)); err != nil {
+		if said, err = t.findRecords(ctx, tx, updates, slices.Concat(offsets, t.events.offsets)); err != nil {
 			return nil, err
 		}
 	}
-	if t.seqs, err = q.RedactionRecords(ctx, tx, dbsqlc.RedactionRecordsParams{UpdateIds: updates, EventIds: said,
+	if t.seqs, err = queries.RedactionRecords(ctx, tx, dbsqlc.RedactionRecordsParams{UpdateIds: updates, EventIds: said,
 		ContractIds: t.report.Contracts}); err != nil {
 		return nil, fmt.Errorf("look for records of the transaction history: %w", err)
 	}
-	left, err := q.ResyncDeactivationsOf(ctx, tx, t.report.Contracts)
+	left, err := queries.ResyncDeactivationsOf(ctx, tx, t.report.Contracts)
 	if err != nil {
 		return nil, fmt.Errorf("read where contracts ended without an event: %w", err)
 	}
@@ -115,11 +114,11 @@ func (t *redactionTargets) findEvents(ctx context.Context, tx pgx.Tx) error {
 // findChanged finds the places at which something is about to be erased, stream by stream. Places that are covered
 // belong to updates, those up to the history floor to the snapshot there.
 func (s *Stored) findChanged(ctx context.Context, tx pgx.Tx, t *redactionTargets, at []int64) error {
-	covered, err := bounds.Covered(ctx, s.db, tx, math.MaxInt64)
+	covered, err := bounds.Covered(ctx, tx, math.MaxInt64)
 	if err != nil {
 		return err
 	}
-	snapshot, err := bounds.CarriedSnapshot(ctx, s.db, tx)
+	snapshot, err := bounds.CarriedSnapshot(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -138,7 +137,7 @@ func (s *Stored) findChanged(ctx context.Context, tx pgx.Tx, t *redactionTargets
 
 // refuseActive refuses contracts that are active, or whose end is not stored, and one of which nothing is known.
 func (s *Stored) refuseActive(ctx context.Context, tx pgx.Tx, contracts []string, what Redaction, unknown error) error {
-	states, err := s.db.Queries.RedactionContracts(ctx, tx, contracts)
+	states, err := queries.RedactionContracts(ctx, tx, contracts)
 	if err != nil {
 		return fmt.Errorf("look for contracts: %w", err)
 	}
@@ -240,14 +239,14 @@ func (t *redactionTargets) erase(ctx context.Context, tx pgx.Tx, table *tables.T
 
 // findRecords derives the records of the updates at some offsets, because what is erased can't be derived from again.
 // It returns the event ids of those that say what exercises of the contracts do.
-func (t *redactionTargets) findRecords(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, updates []string,
+func (t *redactionTargets) findRecords(ctx context.Context, tx pgx.Tx, updates []string,
 	at []int64) (said []string, err error) {
-	erased, err := redacted.Read(ctx, q, tx)
+	erased, err := redacted.Read(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
 	erased, t.records = erased.With(t.report.Contracts, updates), map[string][]ledger.Record{}
-	named, err := q.RedactionNoted(ctx, tx, t.report.Contracts)
+	named, err := queries.RedactionNoted(ctx, tx, t.report.Contracts)
 	if err != nil {
 		return nil, fmt.Errorf("look for noted records that name the contracts: %w", err)
 	}
@@ -260,7 +259,7 @@ func (t *redactionTargets) findRecords(ctx context.Context, q *dbsqlc.Queries, t
 	}
 	slices.Sort(at)
 	for _, offset := range slices.Compact(at) {
-		list, err := amulets.Updates(ctx, q, tx, ledger.Offset(offset-1), ledger.Offset(offset))
+		list, err := amulets.Updates(ctx, tx, ledger.Offset(offset-1), ledger.Offset(offset))
 		if err != nil {
 			return nil, err
 		}
@@ -277,8 +276,7 @@ func (r *Repairer) noteRecords(ctx context.Context, tx pgx.Tx, t *redactionTarge
 	for id, records := range t.records {
 		text, err := ledger.EncodeRecords(records)
 		if err == nil {
-			err = r.stored.db.Queries.RedactionNoteRecords(ctx, tx, dbsqlc.RedactionNoteRecordsParams{UpdateID: id,
-				Records: text})
+			err = queries.RedactionNoteRecords(ctx, tx, dbsqlc.RedactionNoteRecordsParams{UpdateID: id, Records: text})
 		}
 		if err != nil {
 			return fmt.Errorf("note the records of update %s: %w", id, err)

@@ -64,7 +64,7 @@ type RedactedRows struct {
 // Redacted counts the contracts and updates that were redacted.
 func (s *Stored) Redacted(ctx context.Context) (contracts, updates int64, err error) {
 	defer s.db.Wrap(&err, "count what was redacted")
-	counts, err := s.db.Queries.RedactionCounts(ctx, s.db.Pool)
+	counts, err := queries.RedactionCounts(ctx, s.db.Pool)
 	return counts.Contracts, counts.Updates, err
 }
 
@@ -81,7 +81,7 @@ func (s *Stored) redactedBefore(ctx context.Context, db dbsqlc.DBTX, what Redact
 	if what.UpdateID != "" {
 		of = dbsqlc.RedactionOfParams{Kind: redacted.Update, ID: what.UpdateID}
 	}
-	list, err := s.db.Queries.RedactionOf(ctx, db, of)
+	list, err := queries.RedactionOf(ctx, db, of)
 	if err != nil {
 		return nil, fmt.Errorf("look for a redaction: %w", err)
 	}

@@ -56,13 +56,13 @@ func (r *Repairer) repair(ctx context.Context, leases []session.Lease, fn func(c
 // addNames gives numbers to names and lists of parties that have none: the dictionary lost them, or what they are of
 // was never stored. Where any was added the terms of the leaders end, because they remember.
 func (r *Repairer) addNames(ctx context.Context, tx pgx.Tx, wanted *names.References) error {
-	if err := r.stored.db.Queries.DictionariesLock(ctx, tx); err != nil {
+	if err := queries.DictionariesLock(ctx, tx); err != nil {
 		return fmt.Errorf("lock the dictionaries: %w", err)
 	}
 	if err := names.Turn(ctx, tx); err != nil {
 		return err
 	}
-	added, err := names.Add(ctx, r.stored.db.Queries, tx, wanted)
+	added, err := names.Add(ctx, tx, wanted)
 	if err != nil || !added {
 		return err
 	}

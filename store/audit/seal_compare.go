@@ -16,7 +16,7 @@ import (
 // holds something else now, that differed from its source when it was compared, or that is missing between others and
 // did not go with a redaction. step is called with how many windows were compared.
 func (s *Stored) CompareSeals(ctx context.Context, step func(done, of int64), found Found) error {
-	summary, err := s.db.Queries.VerificationSummary(ctx, s.db.Pool)
+	summary, err := queries.VerificationSummary(ctx, s.db.Pool)
 	if err != nil {
 		return fmt.Errorf("count what was sealed: %w", err)
 	}
@@ -46,7 +46,7 @@ func (s *Stored) CompareSeals(ctx context.Context, step func(done, of int64), fo
 // there is none.
 func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at int64,
 	found Found) (end int64, more bool, err error) {
-	list, err := s.db.Queries.VerificationFrom(ctx, tx, dbsqlc.VerificationFromParams{Stream: stream, FromExclusive: at})
+	list, err := queries.VerificationFrom(ctx, tx, dbsqlc.VerificationFromParams{Stream: stream, FromExclusive: at})
 	if err != nil || len(list) == 0 {
 		return at, false, err
 	}
@@ -55,7 +55,7 @@ func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at i
 		return at, false, err
 	}
 	if w.FromExclusive > at {
-		redacted, err := s.db.Queries.RedactionWithin(ctx, tx, dbsqlc.RedactionWithinParams{Stream: stream,
+		redacted, err := queries.RedactionWithin(ctx, tx, dbsqlc.RedactionWithinParams{Stream: stream,
 			FromExclusive: at, ToInclusive: w.FromExclusive})
 		if err != nil {
 			return at, false, err
@@ -89,7 +89,7 @@ func (s *Stored) firstSealed(ctx context.Context, tx pgx.Tx, stream string, at, 
 	case tables.StreamSnapshot, tables.StreamTransactions:
 		return max(at, 0), nil
 	}
-	extent, err := bounds.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, tx)
 	if err != nil || at <= int64(extent.PrunedTo) && extent.PrunedTo > 0 {
 		return max(at, found), err
 	}

@@ -106,7 +106,7 @@ func (s *Stored) SnapshotWindow(ctx context.Context, again int64) (next *Window,
 			next.Pruned = begun.Pruned
 			return nil
 		}
-		sealed, err := s.db.Queries.VerificationFrom(ctx, tx, dbsqlc.VerificationFromParams{Stream: tables.StreamSnapshot})
+		sealed, err := queries.VerificationFrom(ctx, tx, dbsqlc.VerificationFromParams{Stream: tables.StreamSnapshot})
 		if err == nil && len(sealed) == 0 {
 			next = &Window{To: int64(begun.At), Full: true, Pruned: begun.Pruned}
 		}
@@ -116,7 +116,7 @@ func (s *Stored) SnapshotWindow(ctx context.Context, again int64) (next *Window,
 }
 
 func (s *Stored) windowAgain(ctx context.Context, tx pgx.Tx, stream string, again int64) (*Window, error) {
-	list, err := s.db.Queries.VerificationAgain(ctx, tx, dbsqlc.VerificationAgainParams{Stream: stream, AtLeast: again})
+	list, err := queries.VerificationAgain(ctx, tx, dbsqlc.VerificationAgainParams{Stream: stream, AtLeast: again})
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
@@ -143,16 +143,16 @@ func (s *Stored) Unsealed(ctx context.Context, stream string) (gaps []Window, er
 // shown returns where what is shown of the updates or the transaction history begins, exclusive, and ends.
 func (s *Stored) shown(ctx context.Context, tx pgx.Tx, stream string) (from, to int64, err error) {
 	if stream == tables.StreamTransactions {
-		position, err := bounds.TransactionsPosition(ctx, s.db, tx)
+		position, err := bounds.TransactionsPosition(ctx, tx)
 		return 0, position.LastSeq, err
 	}
-	extent, err := bounds.Read(ctx, s.db, tx)
+	extent, err := bounds.Read(ctx, tx)
 	return int64(extent.HistoryFloor), int64(extent.Watermark), err
 }
 
 // unsealed returns the first range up to a place that no window claims; nil: there is none.
 func (s *Stored) unsealed(ctx context.Context, tx pgx.Tx, stream string, floor, known, upTo int64) (*Window, error) {
-	row, err := s.db.Queries.VerificationUnsealed(ctx, tx, dbsqlc.VerificationUnsealedParams{Stream: stream, Floor: floor,
+	row, err := queries.VerificationUnsealed(ctx, tx, dbsqlc.VerificationUnsealedParams{Stream: stream, Floor: floor,
 		Known: known})
 	if err != nil || row.FromExclusive >= upTo {
 		return nil, err
@@ -177,7 +177,7 @@ func (s *Stored) unsealedWindow(ctx context.Context, tx pgx.Tx, stream string, s
 		}
 		return w, nil
 	}
-	end, err := s.db.Queries.VerificationUpdatesEnd(ctx, tx, dbsqlc.VerificationUpdatesEndParams{FromExclusive: w.From,
+	end, err := queries.VerificationUpdatesEnd(ctx, tx, dbsqlc.VerificationUpdatesEndParams{FromExclusive: w.From,
 		ToInclusive: w.To, Skip: size - 1})
 	if err == nil && len(end) > 0 {
 		w.To, w.Full = end[0], true

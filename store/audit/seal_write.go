@@ -20,7 +20,7 @@ const sealTries = 5
 func (w *writer) within(ctx context.Context, tx pgx.Tx, stream string, from,
 	to int64) (list []dbsqlc.Verifications, err error) {
 	defer pg.Wrap(&err, "read what was sealed")
-	return w.stored.db.Queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream,
+	return queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream,
 		FromExclusive: from, ToInclusive: to})
 }
 
@@ -46,15 +46,14 @@ func (w *writer) sealCompared(ctx context.Context, tx pgx.Tx, stream string, fro
 
 func (w *writer) sealRows(ctx context.Context, tx pgx.Tx, stream string, from, to int64, result SealResult,
 	differences int64, rows []byte) error {
-	q := w.stored.db.Queries
-	now, err := q.VerificationClock(ctx, tx, dbsqlc.VerificationClockParams{Stream: stream, FromExclusive: from})
+	now, err := queries.VerificationClock(ctx, tx, dbsqlc.VerificationClockParams{Stream: stream, FromExclusive: from})
 	if err != nil {
 		return fmt.Errorf("ask for the time: %w", err)
 	}
 	window := dbsqlc.Verifications{Stream: stream, FromExclusive: from, ToInclusive: to, VerifiedAt: now,
 		Result: string(result), Differences: differences}
-	err = q.VerificationSet(ctx, tx, dbsqlc.VerificationSetParams{Stream: stream, FromExclusive: from, ToInclusive: to,
-		VerifiedAt: now, Result: string(result), Differences: differences, Digest: sealOf(&window, rows)})
+	err = queries.VerificationSet(ctx, tx, dbsqlc.VerificationSetParams{Stream: stream, FromExclusive: from,
+		ToInclusive: to, VerifiedAt: now, Result: string(result), Differences: differences, Digest: sealOf(&window, rows)})
 	if err != nil {
 		return fmt.Errorf("store the window: %w", err)
 	}
@@ -66,7 +65,7 @@ func (w *writer) sealRows(ctx context.Context, tx pgx.Tx, stream string, from, t
 // reason says why. Windows that overlap the range keep their seals until they are compared again as a whole: a new
 // digest would also vouch for rows that were not compared.
 func (w *writer) repaired(ctx context.Context, tx pgx.Tx, stream string, from, to int64, reason string) error {
-	err := w.stored.db.Queries.VerificationsRepaired(ctx, tx, dbsqlc.VerificationsRepairedParams{Stream: stream,
+	err := queries.VerificationsRepaired(ctx, tx, dbsqlc.VerificationsRepairedParams{Stream: stream,
 		FromExclusive: from, ToInclusive: to})
 	if err != nil {
 		return fmt.Errorf("note what was repaired: %w", err)

@@ -80,13 +80,13 @@ func unitOf(stream string) string {
 func (s *Stored) refuseGone(ctx context.Context, tx pgx.Tx, stream string, from, to int64) error {
 	switch stream {
 	case tables.StreamUpdates:
-		extent, err := bounds.Read(ctx, s.db, tx)
+		extent, err := bounds.Read(ctx, tx)
 		if err == nil && (!extent.Started || from < int64(extent.HistoryFloor) || to > int64(extent.Watermark)) {
 			err = session.ErrWatermarkMoved
 		}
 		return err
 	case tables.StreamTransactions:
-		at, err := bounds.TransactionsPosition(ctx, s.db, tx)
+		at, err := bounds.TransactionsPosition(ctx, tx)
 		if err == nil && (at.Rereading || to > at.LastSeq) {
 			err = session.ErrPositionMoved
 		}
@@ -111,7 +111,7 @@ func (s *Stored) SnapshotRows(ctx context.Context, at ledger.Offset) (digest Row
 // lastRepair returns a mark that changes with each repair of the updates or the carried snapshot.
 func (s *Stored) lastRepair(ctx context.Context, tx pgx.Tx) (mark string, err error) {
 	defer pg.Wrap(&err, "ask for the last repair")
-	return s.db.Queries.LeadershipMark(ctx, tx, string(session.LeaseUpdates))
+	return queries.LeadershipMark(ctx, tx, string(session.LeaseUpdates))
 }
 
 // errRepaired is the error of sealing a snapshot that something was repaired of since its rows were digested.
@@ -147,10 +147,6 @@ func (s *Sealer) SealSnapshot(ctx context.Context, at ledger.Offset, digest Rows
 // SealRecords.
 func (s *Sealer) SealUnseen(ctx context.Context, stream string, from, to int64, why SealResult) (err error) {
 	defer pg.Wrap(&err, "seal %s after %s %d up to %d, which can't be compared", stream, unitOf(stream), from, to)
-	return s.sealUnseen(ctx, stream, from, to, why)
-}
-
-func (s *Sealer) sealUnseen(ctx context.Context, stream string, from, to int64, why SealResult) (err error) {
 	// That of a snapshot is made before the transaction, which repairs would wait for too long.
 	var digest RowsDigest
 	if stream == tables.StreamSnapshot {

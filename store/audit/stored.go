@@ -6,9 +6,12 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/internal/bounds"
+	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/session"
 )
+
+var queries = dbsqlc.New()
 
 // Stored is a store that compares what its database holds. It is safe for concurrent use.
 type Stored struct {
@@ -30,5 +33,5 @@ func newWriter(s *store.Store, leader *store.Leader) writer { return writer{New(
 // FinishedSnapshot returns the snapshot whose entries are stored: the one that indexing began with, or the one that
 // pruning made; nil: there is none.
 func (s *Stored) FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
-	return bounds.CarriedSnapshot(ctx, s.db, s.db.Pool)
+	return bounds.CarriedSnapshot(ctx, s.db.Pool)
 }

@@ -86,7 +86,7 @@ func (s *Stored) factColumns(ctx context.Context, db dbsqlc.DBTX) (map[string][]
 
 func (s *Stored) columnsOf(ctx context.Context, db dbsqlc.DBTX, of []tables.Table) (_ map[string][]column, err error) {
 	defer pg.Wrap(&err, "read the types of columns")
-	list, err := s.db.Queries.ColumnTypes(ctx, db, tables.Names(of))
+	list, err := queries.ColumnTypes(ctx, db, tables.Names(of))
 	columns := map[string][]column{}
 	for _, c := range list {
 		columns[c.Relation] = append(columns[c.Relation], column{c.Name, c.Type})
@@ -187,6 +187,5 @@ func digest(value []byte) *string {
 
 func digestSQL(expression string, above int) string {
 	return fmt.Sprintf("CASE WHEN octet_length(%[1]s) > %[2]d THEN octet_length(%[1]s) || ' bytes, SHA-256 ' || "+
-		"encode(sha256(%[1]s), 'hex')"+
-		" ELSE encode(%[1]s, 'hex') END", expression, above)
+		"encode(sha256(%[1]s), 'hex') ELSE encode(%[1]s, 'hex') END", expression, above)
 }

@@ -23,11 +23,7 @@ import (
 func (r *Repairer) TakeIn(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry,
 	gone []EntryKey) (err error) {
 	defer pg.Wrap(&err, "take in what is active as of offset %d", at)
-	return r.takeIn(ctx, at, r.term.Redacted.Entries(entries), gone)
-}
-
-func (r *Repairer) takeIn(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry,
-	gone []EntryKey) error {
+	entries = r.term.Redacted.Entries(entries)
 	if err := r.ensureLifetimes(ctx); err != nil {
 		return err
 	}
@@ -45,8 +41,7 @@ func (r *Repairer) takeIn(ctx context.Context, at ledger.Offset, entries []ledge
 				Do:   "let `indexer run --change-scope` finish, and verify again",
 			}
 		}
-		q := r.stored.db.Queries
-		node, err := q.ResyncNode(ctx, tx, int64(at))
+		node, err := queries.ResyncNode(ctx, tx, int64(at))
 		if err != nil {
 			return fmt.Errorf("look for what was taken in before: %w", err)
 		}
@@ -58,7 +53,7 @@ func (r *Repairer) takeIn(ctx context.Context, at ledger.Offset, entries []ledge
 			ends.ContractIds = append(ends.ContractIds, key.contractID)
 			ends.SynchronizerRefs = append(ends.SynchronizerRefs, key.number)
 		}
-		if err := q.ResyncDeactivate(ctx, tx, ends); err != nil {
+		if err := queries.ResyncDeactivate(ctx, tx, ends); err != nil {
 			return fmt.Errorf("end what is not shown: %w", err)
 		}
 		if err := r.derive(ctx, tx, nil); err != nil {
@@ -86,10 +81,10 @@ func (r *Repairer) begin(ctx context.Context, tx pgx.Tx, at ledger.Offset, node 
 	if _, err := r.stored.resolve(ctx, tx, wanted); err != nil {
 		return err
 	}
-	known, err := r.stored.activeAsOf(ctx, tx, at, taken.Active)
+	known, err := writing.ActiveAsOf(ctx, tx, at, taken.Active)
 	if err != nil {
 		return err
 	}
-	taken.Leave(func(a *rows.ActiveContract) bool { return known[keyOf(a)] != nil })
+	taken.Leave(func(a *rows.ActiveContract) bool { return known[writing.KeyOf(a)] != nil })
 	return writing.CopyTables(ctx, tx, taken.Tables())
 }

@@ -10,6 +10,7 @@ import (
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store"
 	"ledgerindexer/store/internal/pg"
 )
 
@@ -123,9 +124,14 @@ func (f *differences) before(d Difference, step int) bool {
 // maxOffset stands for the end of what is stored, wherever that is.
 const maxOffset ledger.Offset = math.MaxInt64
 
-func errUnstarted() error {
-	return &ledger.Problem{What: "nothing has been indexed into the database yet, so there is nothing to verify",
-		Do: "let the indexer, or a backfill, begin"}
+// indexed reads how much of the ledger the database claims to hold, and fails where that is nothing.
+func indexed(ctx context.Context, db *store.Store) (store.Extent, error) {
+	extent, err := db.Extent(ctx)
+	if err == nil && !extent.Started {
+		err = &ledger.Problem{What: "nothing has been indexed into the database yet, so there is nothing to verify",
+			Do: "let the indexer, or a backfill, begin"}
+	}
+	return extent, err
 }
 
 // errTransactionsChanged is the error for a service that changed while it was read.

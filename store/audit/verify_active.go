@@ -15,9 +15,9 @@ import (
 // facts that were not read again: a repair reads these.
 func (u *Updates) active(ctx context.Context) error {
 	switch {
-	case u.result.Bounds.StateFloor == nil:
+	case u.result.StateFloor == nil:
 		u.Note("the active set: it is not known, because indexing began at offset %d without a snapshot",
-			u.result.Bounds.Floor)
+			u.result.HistoryFloor)
 		return nil
 	case !u.Scope.Reassignments:
 		u.Note("the active set: reassignments are not read (--no-reassignments), so contracts that moved to another " +
@@ -45,9 +45,9 @@ func (u *Updates) active(ctx context.Context) error {
 	case at < u.pruned:
 		u.Note("the active set at offset %d: the participant has pruned it", at)
 		return nil
-	case at < *u.result.Bounds.StateFloor:
+	case at < *u.result.StateFloor:
 		u.Note("the active set: the newest snapshot is at offset %d, before offset %d, from where the active set is known",
-			at, *u.result.Bounds.StateFloor)
+			at, *u.result.StateFloor)
 		return nil
 	}
 	u.result.ActiveAt = at
@@ -121,7 +121,7 @@ const mostEnds = 10
 // newestSnapshot returns the offset of the newest snapshot that can be compared. seldom: the source has snapshots at
 // few offsets; else it has one at every offset.
 func (u *Updates) newestSnapshot(ctx context.Context) (at ledger.Offset, seldom bool, err error) {
-	upTo := u.result.Bounds.Watermark
+	upTo := u.result.Watermark
 	if u.end != nil {
 		upTo = min(upTo, *u.end)
 	}
@@ -160,8 +160,8 @@ func (u *Updates) beginActive(ctx context.Context) (at ledger.Offset, first *led
 		}
 		return at, nil, nil
 	}
-	bounds, _, err := u.Database.Bounds(ctx)
-	return bounds.Watermark, nil, err
+	watermark, _, err := u.Database.Watermark(ctx)
+	return watermark, nil, err
 }
 
 // reached waits until the watermark reaches an offset, and returns the offset; or the watermark, if it does not get
@@ -169,17 +169,17 @@ func (u *Updates) beginActive(ctx context.Context) (at ledger.Offset, first *led
 func (u *Updates) reached(ctx context.Context, at ledger.Offset) (ledger.Offset, error) {
 	deadline := time.Now().Add(currentPatience)
 	for {
-		bounds, _, err := u.Database.Bounds(ctx)
+		watermark, _, err := u.Database.Watermark(ctx)
 		switch {
 		case err != nil:
 			return 0, err
-		case bounds.Watermark >= at:
+		case watermark >= at:
 			return at, nil
 		case time.Now().After(deadline):
-			return bounds.Watermark, nil
+			return watermark, nil
 		}
 		if leads, err := u.Database.Leadership(ctx, store.LeaseUpdates); err != nil || !leads.Leads {
-			return bounds.Watermark, err
+			return watermark, err
 		}
 		if ingest.Sleep(ctx, currentPatience/50); ctx.Err() != nil {
 			return 0, context.Cause(ctx)

@@ -41,7 +41,7 @@ func (u *Updates) derived(ctx context.Context) error {
 		return &ledger.Problem{
 			What: fmt.Sprintf("the update at offset %d is stored although the database claims to hold nothing after offset "+
 				"%d, and the participant has pruned its ledger up to offset %d: what is stored there can't be read again, so it "+
-				"is not removed", is.beyond, u.result.Bounds.Watermark, u.pruned),
+				"is not removed", is.beyond, u.result.Watermark, u.pruned),
 			Do: "restore the checkpoint and the coverage of the updates from a backup of the database, or index into a new " +
 				"database",
 		}
@@ -84,7 +84,7 @@ func (u *Updates) sort(d Difference, pruned bool, is *derivedDifferences) {
 		is.unread = true
 		is.doubtful.add(d.Offset)
 		is.doubtful.add(d.Since)
-	case d.Relation == "updates" && d.Offset > u.result.Bounds.Watermark && d.Offset <= u.pruned &&
+	case d.Relation == "updates" && d.Offset > u.result.Watermark && d.Offset <= u.pruned &&
 		(is.beyond == 0 || d.Offset < is.beyond):
 		is.beyond = d.Offset
 	}
@@ -97,7 +97,7 @@ func (u *Updates) prunedTo(ctx context.Context) (ledger.Offset, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case u.pruned > u.result.Bounds.Floor:
+	case u.pruned > u.result.HistoryFloor:
 		return u.pruned, nil
 	case begun != nil && begun.Pruned && !u.carriedWhole:
 		return begun.At, nil
@@ -121,9 +121,9 @@ func remnant(d Difference) bool {
 func (u *Updates) rereadSuspects(ctx context.Context, s *suspects) error {
 	carried := false
 	for _, r := range s.ranges() {
-		carried = carried || r.From < u.result.Bounds.Floor
-		r.From = max(r.From, u.result.Bounds.Floor, u.pruned)
-		r.To = min(r.To, u.result.Bounds.Watermark)
+		carried = carried || r.From < u.result.HistoryFloor
+		r.From = max(r.From, u.result.HistoryFloor, u.pruned)
+		r.To = min(r.To, u.result.Watermark)
 		if err := u.readRange(ctx, "updates that are suspect", r, false); err != nil {
 			return err
 		}

@@ -14,9 +14,9 @@ import (
 func (u *Updates) Run(ctx context.Context) (UpdatesResult, error) {
 	u.Source = &inRanges{UpdateSource: u.Source, logger: u.Logger}
 	err := u.run(ctx)
-	if bounds, _, asked := u.Database.Bounds(ctx); asked == nil && bounds.Watermark < u.result.Bounds.Watermark {
+	if now, asked := u.Database.Extent(ctx); asked == nil && now.Watermark < u.result.Watermark {
 		reset := fmt.Errorf("the database was reset to offset %d while it was verified, and what it lost seemed to be "+
-			"missing: verify again", bounds.Watermark)
+			"missing: verify again", now.Watermark)
 		err = errors.Join(reset, err)
 	}
 	return u.result, err
@@ -34,16 +34,11 @@ func (u *Updates) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bounds, started, err := u.Database.Bounds(ctx)
-	if err != nil {
+	if u.result.Extent, err = indexed(ctx, u.Database.Store); err != nil {
 		return err
 	}
-	if !started {
-		return errUnstarted()
-	}
-	u.result.Bounds = bounds
 	if certain {
-		if err := u.checkFork(ctx, bounds.Watermark, true); err != nil {
+		if err := u.checkFork(ctx, u.result.Watermark, true); err != nil {
 			return err
 		}
 	}
@@ -75,13 +70,13 @@ func (u *Updates) run(ctx context.Context) error {
 // ask asks the participant which offsets it serves. It reads the watermark first: if that is beyond the ledger's end,
 // no daemon has moved it meanwhile.
 func (u *Updates) ask(ctx context.Context) error {
-	claimed, started, err := u.Database.Bounds(ctx)
+	claimed, err := u.Database.Extent(ctx)
 	if err != nil {
 		u.Logger.WarnContext(ctx, "the recorded floors and watermark can't be read", "error", err)
 	}
 	served, err := withRetry(ctx, u.Logger, func() (ingest.Served, error) { return ingest.AskServed(ctx, u.Source) })
 	u.end, u.pruned = served.End, served.Pruned
-	if started && u.end != nil && *u.end < claimed.Watermark {
+	if claimed.Started && u.end != nil && *u.end < claimed.Watermark {
 		u.beyond = u.end
 	}
 	return err

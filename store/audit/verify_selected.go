@@ -11,15 +11,15 @@ import (
 
 // selected verifies a part of the updates: a range, or a sample of it.
 func (u *Updates) selected(ctx context.Context) error {
-	s, bounds := u.Selection, u.result.Bounds
-	if s.From != nil && *s.From > bounds.Watermark || s.To != nil && *s.To < bounds.Floor {
+	s, held := u.Selection, u.result.Extent
+	if s.From != nil && *s.From > held.Watermark || s.To != nil && *s.To < held.HistoryFloor {
 		return &ledger.Problem{
 			What: "no updates are stored in the range that is to be read again",
-			Do: fmt.Sprintf("choose --from and --to between the history floor, %d, and the watermark, %d", bounds.Floor,
-				bounds.Watermark),
+			Do: fmt.Sprintf("choose --from and --to between the history floor, %d, and the watermark, %d", held.HistoryFloor,
+				held.Watermark),
 		}
 	}
-	wanted := ledger.Range{From: bounds.Floor, To: bounds.Watermark}
+	wanted := ledger.Range{From: held.HistoryFloor, To: held.Watermark}
 	if u.end != nil {
 		wanted.To = min(wanted.To, *u.end)
 	}

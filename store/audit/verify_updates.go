@@ -5,6 +5,7 @@ import (
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store"
 )
 
 // Updates verifies what is stored of a participant's updates. It may run beside the daemon, while the ledger grows: it
@@ -42,7 +43,7 @@ type Selection struct {
 
 // UpdatesResult is what was compared. Its JSON form is for scripts.
 type UpdatesResult struct {
-	ledger.Bounds
+	store.Extent
 	ActiveAt ledger.Offset `json:"active_at,omitempty"` // where the active set was compared
 	Updates  int64         `json:"updates"`             // that were read again
 	Active   int64         `json:"active_contracts"`    // entries of the snapshot that were compared
@@ -124,7 +125,7 @@ func (u *Updates) sameLedger(ctx context.Context) error {
 	if now == u.changes {
 		return nil
 	}
-	if err := u.checkFork(ctx, u.result.Bounds.Watermark, false); err != nil {
+	if err := u.checkFork(ctx, u.result.Watermark, false); err != nil {
 		return err
 	}
 	u.changes = now

@@ -212,7 +212,7 @@ func TestTheActiveSetIsComparedAtTheEndOfALedgerInUse(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, found)
 	require.EqualValues(t, 112, u.result.ActiveAt)
-	require.Greater(t, u.result.ActiveAt, u.result.Bounds.Watermark)
+	require.Greater(t, u.result.ActiveAt, u.result.Watermark)
 	require.Len(t, r.snapshot, 4, "three ends were past when the snapshot was asked for: %v", r.snapshot)
 }
 

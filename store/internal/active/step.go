@@ -96,7 +96,7 @@ func (s *Step) take(e *rows.Effect, state *keyState) {
 		return
 	case state.begun > 0:
 		begun := &s.Activations[state.begun-1]
-		s.Lifetimes = append(s.Lifetimes, Ended(begun, e.Offset))
+		s.Lifetimes = append(s.Lifetimes, rows.Lifetime{DeactivatedOffset: e.Offset, ActiveContract: *begun})
 		begun.ActivatedOffset = ended
 	case !state.known && (!e.Activates || e.Assigned): // what the table says counts until the first event
 		s.Deactivations = append(s.Deactivations,
@@ -116,17 +116,6 @@ func (s *Step) take(e *rows.Effect, state *keyState) {
 		row.PositionID, row.Amount, row.Locked, row.LockedUntil = e.Holding.Columns()
 		s.Activations = append(s.Activations, row)
 		*state = keyState{known: true, begun: int32(len(s.Activations))}
-	}
-}
-
-// Ended returns the lifetime of an active contract that ends at an offset.
-func Ended(a *rows.ActiveContract, at int64) rows.Lifetime {
-	return rows.Lifetime{
-		DeactivatedOffset: at, ActivatedOffset: a.ActivatedOffset, ReassignmentCounter: a.ReassignmentCounter,
-		ActivatedNodeID: a.ActivatedNodeID,
-		SynchronizerRef: a.SynchronizerRef, TemplateRef: a.TemplateRef, ContractID: a.ContractID, PositionID: a.PositionID,
-		Amount: a.Amount, Locked: a.Locked,
-		LockedUntil: a.LockedUntil, StakeholdersRef: a.StakeholdersRef,
 	}
 }
 

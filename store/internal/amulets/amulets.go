@@ -10,11 +10,12 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
+var queries = dbsqlc.New()
+
 // Updates reads which updates after one offset up to another move amulets, in order, with the records that were noted
 // of them.
-func Updates(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, after,
-	to ledger.Offset) (list []ledger.TransferUpdate, err error) {
-	exercises, err := q.TransferExercises(ctx, db, dbsqlc.TransferExercisesParams{
+func Updates(ctx context.Context, db dbsqlc.DBTX, after, to ledger.Offset) (list []ledger.TransferUpdate, err error) {
+	exercises, err := queries.TransferExercises(ctx, db, dbsqlc.TransferExercisesParams{
 		FromExclusive: int64(after), ToInclusive: int64(to), Choices: ledger.TransferChoices(),
 	})
 	if err != nil {
@@ -58,23 +59,23 @@ func Updates(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, after,
 	if len(wanted) == 0 {
 		return list, nil
 	}
-	if err := addAmulets(ctx, q, db, list, wanted, first, last); err != nil {
+	if err := addAmulets(ctx, db, list, wanted, first, last); err != nil {
 		return nil, fmt.Errorf("read the amulets of %d updates: %w", len(wanted), err)
 	}
-	return list, addContracts(ctx, q, db, list, contracts)
+	return list, addContracts(ctx, db, list, contracts)
 }
 
 // Window is Updates for at most so many updates after an offset, up to another one. It says up to where it has read.
-func Window(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, after, upTo ledger.Offset,
+func Window(ctx context.Context, db dbsqlc.DBTX, after, upTo ledger.Offset,
 	atMost int32) (list []ledger.TransferUpdate, to ledger.Offset, err error) {
-	end, err := q.UpdatesWindow(ctx, db, dbsqlc.UpdatesWindowParams{
+	end, err := queries.UpdatesWindow(ctx, db, dbsqlc.UpdatesWindowParams{
 		FromExclusive: int64(after), ToInclusive: int64(upTo), Beyond: atMost - 1,
 	})
 	if err != nil {
 		return nil, after, fmt.Errorf("look for the updates after offset %d: %w", after, err)
 	}
 	to = ledger.Offset(end)
-	list, err = Updates(ctx, q, db, after, to)
+	list, err = Updates(ctx, db, after, to)
 	return list, to, err
 }
 
@@ -104,13 +105,13 @@ func update(x *dbsqlc.TransferExercisesRow) (u ledger.TransferUpdate, err error)
 
 // addAmulets adds the amulets that the wanted updates move. Payloads of archived ones are put to them here, because
 // PostgreSQL would compare each with all lifetimes that its update ends.
-func addAmulets(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list []ledger.TransferUpdate,
+func addAmulets(ctx context.Context, db dbsqlc.DBTX, list []ledger.TransferUpdate,
 	wanted map[int64]int, first, last int64) error {
-	amulets, err := q.TransferAmulets(ctx, db, dbsqlc.TransferAmuletsParams{FirstOffset: first, LastOffset: last})
+	amulets, err := queries.TransferAmulets(ctx, db, dbsqlc.TransferAmuletsParams{FirstOffset: first, LastOffset: last})
 	if err != nil {
 		return err
 	}
-	ended, err := q.EndedAmulets(ctx, db, dbsqlc.EndedAmuletsParams{FirstOffset: first, LastOffset: last})
+	ended, err := queries.EndedAmulets(ctx, db, dbsqlc.EndedAmuletsParams{FirstOffset: first, LastOffset: last})
 	if err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func addAmulets(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list []l
 			others = append(others, a.ContractID)
 		}
 	}
-	if err := addPayloads(ctx, q, db, payloads, others); err != nil {
+	if err := addPayloads(ctx, db, payloads, others); err != nil {
 		return err
 	}
 	for _, a := range amulets {
@@ -143,10 +144,9 @@ func addAmulets(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list []l
 }
 
 // addContracts adds the payloads of contracts to the exercises that want them.
-func addContracts(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list []ledger.TransferUpdate,
-	contracts []string) error {
+func addContracts(ctx context.Context, db dbsqlc.DBTX, list []ledger.TransferUpdate, contracts []string) error {
 	payloads := map[string][]byte{}
-	if err := addPayloads(ctx, q, db, payloads, contracts); err != nil {
+	if err := addPayloads(ctx, db, payloads, contracts); err != nil {
 		return err
 	}
 	for i := range list {
@@ -160,12 +160,11 @@ func addContracts(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list [
 }
 
 // addPayloads adds the payloads of contracts that are known, wherever they were created.
-func addPayloads(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, payloads map[string][]byte,
-	contracts []string) error {
+func addPayloads(ctx context.Context, db dbsqlc.DBTX, payloads map[string][]byte, contracts []string) error {
 	if len(contracts) == 0 {
 		return nil
 	}
-	found, err := q.TransferContracts(ctx, db, contracts)
+	found, err := queries.TransferContracts(ctx, db, contracts)
 	if err != nil {
 		return fmt.Errorf("look for %d contracts: %w", len(contracts), err)
 	}

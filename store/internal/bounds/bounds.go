@@ -12,30 +12,33 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/pg"
-	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 )
 
+var queries = dbsqlc.New()
+
 // Extent is how much of the ledger a database holds.
 type Extent struct {
-	Started      bool           // false: nothing was indexed, and the other fields say nothing
-	Watermark    ledger.Offset  // everything up to here is stored and shown
-	HistoryFloor ledger.Offset  // events after here are complete, and active contracts and lifetimes computed from them
-	StateFloor   *ledger.Offset // from here on it is known what is active; nil: nowhere
+	Started   bool          `json:"-"`         // false: nothing was indexed, and the other fields say nothing
+	Watermark ledger.Offset `json:"watermark"` // everything up to here is stored and shown
+	// events after here are complete, and active contracts and lifetimes computed from them
+	HistoryFloor ledger.Offset  `json:"history_floor"`
+	StateFloor   *ledger.Offset `json:"-"` // from here on it is known what is active; nil: nowhere
 
-	PrunedTo ledger.Offset // an operator pruned up to here, which is the HistoryFloor then; 0: nothing was pruned
+	// an operator pruned up to here, which is the HistoryFloor then; 0: nothing was pruned
+	PrunedTo ledger.Offset `json:"-"`
 
 	// ChangedTo is the hash of the scope in force, while something is covered in another one; empty: nothing is.
-	ChangedTo string
+	ChangedTo string `json:"-"`
 }
 
 // Read reads the extent.
-func Read(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (Extent, error) {
-	watermark, started, err := Watermark(ctx, d, db)
+func Read(ctx context.Context, db dbsqlc.DBTX) (Extent, error) {
+	watermark, started, err := Watermark(ctx, db)
 	if err != nil || !started {
 		return Extent{}, err
 	}
-	floors, err := d.Queries.FloorsGet(ctx, db, tables.StreamUpdates)
+	floors, err := queries.FloorsGet(ctx, db, tables.StreamUpdates)
 	if err != nil {
 		return Extent{}, fmt.Errorf("read the floors: %w", err)
 	}
@@ -47,39 +50,36 @@ func Read(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (Extent, err
 }
 
 // Watermark returns the offset up to which everything is stored and shown; ok is false if nothing was started.
-func Watermark(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (at ledger.Offset, ok bool, err error) {
-	row, err := d.Queries.CheckpointGet(ctx, db, tables.StreamUpdates)
+func Watermark(ctx context.Context, db dbsqlc.DBTX) (at ledger.Offset, ok bool, err error) {
+	row, err := queries.CheckpointGet(ctx, db, tables.StreamUpdates)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, false, nil
 	}
 	if err != nil {
-		return 0, false, d.Unusable(fmt.Errorf("read the watermark: %w", err))
+		return 0, false, fmt.Errorf("read the watermark: %w", err)
 	}
 	return ledger.Offset(*row.LedgerOffset), true, nil
 }
 
 // TransactionsPosition returns how far the transaction history has been read.
-func TransactionsPosition(ctx context.Context, d *session.Database,
-	db dbsqlc.DBTX) (ledger.TransactionsPosition, error) {
-	row, err := d.Queries.TransactionsPositionGet(ctx, db)
+func TransactionsPosition(ctx context.Context, db dbsqlc.DBTX) (ledger.TransactionsPosition, error) {
+	row, err := queries.TransactionsPositionGet(ctx, db)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ledger.TransactionsPosition{}, &ledger.Problem{
-			What: fmt.Sprintf("how far the transaction history was read is lost in database %s: table "+
-				"transactions_position has no row", d.Address()),
-			Do: "restore the row from a backup of the database, or index into a new one",
+			What: "how far the transaction history was read is lost: table transactions_position has no row",
+			Do:   "restore the row from a backup of the database, or index into a new one",
 		}
 	}
 	if err != nil {
-		return ledger.TransactionsPosition{}, d.Unusable(fmt.Errorf("read the position in the transaction history: %w", err))
+		return ledger.TransactionsPosition{}, fmt.Errorf("read the position in the transaction history: %w", err)
 	}
 	return ledger.TransactionsPosition(row), nil
 }
 
 // CarriedSnapshot returns the snapshot whose rows are carried; nil: there is none.
-func CarriedSnapshot(ctx context.Context, d *session.Database,
-	db dbsqlc.DBTX) (carried *ledger.SnapshotProgress, err error) {
+func CarriedSnapshot(ctx context.Context, db dbsqlc.DBTX) (carried *ledger.SnapshotProgress, err error) {
 	defer pg.Wrap(&err, "look for the snapshot whose rows are carried")
-	row, err := d.Queries.SnapshotFinished(ctx, db)
+	row, err := queries.SnapshotFinished(ctx, db)
 	return Snapshot(row.Snapshots, err)
 }
 

@@ -7,7 +7,6 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/pg"
-	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -15,9 +14,9 @@ import (
 type Ranges []ledger.Range
 
 // Covered returns what is covered, as far as it begins below an offset.
-func Covered(ctx context.Context, d *session.Database, db dbsqlc.DBTX, upTo int64) (_ Ranges, err error) {
+func Covered(ctx context.Context, db dbsqlc.DBTX, upTo int64) (_ Ranges, err error) {
 	defer pg.Wrap(&err, "read what is covered")
-	rows, err := d.Queries.CoverageBelow(ctx, db, dbsqlc.CoverageBelowParams{Stream: tables.StreamUpdates, UpTo: upTo})
+	rows, err := queries.CoverageBelow(ctx, db, dbsqlc.CoverageBelowParams{Stream: tables.StreamUpdates, UpTo: upTo})
 	ranges := make(Ranges, len(rows))
 	for i, row := range rows {
 		ranges[i] = ledger.Range{From: ledger.Offset(row.FromExclusive), To: ledger.Offset(row.ToInclusive)}

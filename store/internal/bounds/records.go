@@ -10,7 +10,6 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/pg"
-	"ledgerindexer/store/internal/session"
 )
 
 // Derived is where the records stand that follow from the updates of a network.
@@ -24,11 +23,11 @@ type Derived struct {
 }
 
 // ReadDerived reads where the derived records stand.
-func ReadDerived(ctx context.Context, d *session.Database, db dbsqlc.DBTX, extent *Extent) (r Derived, err error) {
-	if r.At, err = TransactionsPosition(ctx, d, db); err != nil {
+func ReadDerived(ctx context.Context, db dbsqlc.DBTX, extent *Extent) (r Derived, err error) {
+	if r.At, err = TransactionsPosition(ctx, db); err != nil {
 		return r, err
 	}
-	to, err := d.Queries.RecordsDerivedTo(ctx, db)
+	to, err := queries.RecordsDerivedTo(ctx, db)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, nil
 	}
@@ -36,27 +35,25 @@ func ReadDerived(ctx context.Context, d *session.Database, db dbsqlc.DBTX, exten
 		return r, fmt.Errorf("read up to where records are derived: %w", err)
 	}
 	r.Any, r.To = true, ledger.Offset(to)
-	newest, err := d.Queries.RecordsNewest(ctx, db)
+	newest, err := queries.RecordsNewest(ctx, db)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return r, fmt.Errorf("read by which rules the newest record follows: %w", err)
 	}
-	r.Outdated = err == nil && newest.Rules != ledger.RulesVersion &&
-		newest.LedgerOffset > int64(extent.HistoryFloor)
+	r.Outdated = err == nil && newest.Rules != ledger.RulesVersion && newest.LedgerOffset > int64(extent.HistoryFloor)
 	return r, nil
 }
 
 // RecordsUpTo returns the seq up to which the records go that follow from updates up to an offset.
-func RecordsUpTo(ctx context.Context, d *session.Database, db dbsqlc.DBTX, at ledger.TransactionsPosition,
+func RecordsUpTo(ctx context.Context, db dbsqlc.DBTX, at ledger.TransactionsPosition,
 	upTo ledger.Offset) (seq int64, err error) {
 	defer pg.Wrap(&err, "look for the records of updates after offset %d", upTo)
-	return d.Queries.RecordsUpTo(ctx, db, dbsqlc.RecordsUpToParams{UpTo: int64(upTo), LastSeq: at.LastSeq})
+	return queries.RecordsUpTo(ctx, db, dbsqlc.RecordsUpToParams{UpTo: int64(upTo), LastSeq: at.LastSeq})
 }
 
 // RecordsKept returns the seq up to which the records follow from updates that were pruned: nothing derives them again.
-func RecordsKept(ctx context.Context, d *session.Database, db dbsqlc.DBTX, extent *Extent,
-	at ledger.TransactionsPosition) (int64, error) {
+func RecordsKept(ctx context.Context, db dbsqlc.DBTX, extent *Extent, at ledger.TransactionsPosition) (int64, error) {
 	if extent.PrunedTo == 0 { // whatever the records say
 		return 0, nil
 	}
-	return RecordsUpTo(ctx, d, db, at, extent.HistoryFloor)
+	return RecordsUpTo(ctx, db, at, extent.HistoryFloor)
 }

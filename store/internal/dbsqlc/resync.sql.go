@@ -188,45 +188,6 @@ func (q *Queries) ResyncEvents(ctx context.Context, db DBTX, arg ResyncEventsPar
 	return items, nil
 }
 
-const resyncKnown = `-- name: ResyncKnown :many
-WITH asked AS MATERIALIZED (
-    SELECT unnest($1::text[]) AS contract_id, unnest($2::integer[]) AS synchronizer_ref
-)
-SELECT a.contract_id, a.synchronizer_ref FROM asked k
-JOIN active_contracts a ON a.contract_id = k.contract_id AND a.synchronizer_ref = k.synchronizer_ref
-`
-
-type ResyncKnownParams struct {
-	ContractIds      []string `db:"contract_ids"`
-	SynchronizerRefs []int32  `db:"synchronizer_refs"`
-}
-
-type ResyncKnownRow struct {
-	ContractID      string `db:"contract_id"`
-	SynchronizerRef int32  `db:"synchronizer_ref"`
-}
-
-// Which of these are active here. The arrays are parallel.
-func (q *Queries) ResyncKnown(ctx context.Context, db DBTX, arg ResyncKnownParams) ([]ResyncKnownRow, error) {
-	rows, err := db.Query(ctx, resyncKnown, arg.ContractIds, arg.SynchronizerRefs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ResyncKnownRow
-	for rows.Next() {
-		var i ResyncKnownRow
-		if err := rows.Scan(&i.ContractID, &i.SynchronizerRef); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const resyncNode = `-- name: ResyncNode :one
 SELECT (max(x.node_id) + 1)::integer AS node_id
 FROM (

@@ -16,13 +16,13 @@ WHERE s.snapshot_offset = $5 AND s.finished_at IS NULL AND s.entries = $6::bigin
 `
 
 type SnapshotAdvanceParams struct {
-	TokenKind      string `db:"token_kind"`
-	Token          string `db:"token"`
-	Added          int64  `db:"added"`
-	Last           bool   `db:"last"`
-	SnapshotOffset int64  `db:"snapshot_offset"`
-	EntriesBefore  int64  `db:"entries_before"`
-	TokenBefore    string `db:"token_before"`
+	TokenKind     string `db:"token_kind"`
+	Token         string `db:"token"`
+	Added         int64  `db:"added"`
+	Last          bool   `db:"last"`
+	LedgerOffset  int64  `db:"ledger_offset"`
+	EntriesBefore int64  `db:"entries_before"`
+	TokenBefore   string `db:"token_before"`
 }
 
 // Moves the token by compare-and-swap, in the transaction that stores the page before it.
@@ -32,7 +32,7 @@ func (q *Queries) SnapshotAdvance(ctx context.Context, db DBTX, arg SnapshotAdva
 		arg.Token,
 		arg.Added,
 		arg.Last,
-		arg.SnapshotOffset,
+		arg.LedgerOffset,
 		arg.EntriesBefore,
 		arg.TokenBefore,
 	)

@@ -20,6 +20,8 @@ import (
 	"ledgerindexer/store/internal/session"
 )
 
+var queries = dbsqlc.New()
+
 // How soon a leader that fell silent loses its lease, and how long waiting for it takes.
 const (
 	// A leader that is paused or vanished loses its lock connection, and with it the lock, after lockIdleLimit.
@@ -76,7 +78,7 @@ func Take(ctx context.Context, db *session.Database, lease session.Lease) (term 
 		}
 	}()
 	// before the lock's transaction, which takes no snapshot
-	lockSession, err := db.Queries.LeadershipLockSession(ctx, conn)
+	lockSession, err := queries.LeadershipLockSession(ctx, conn)
 	if err != nil {
 		return nil, false, fmt.Errorf("ask for the session that is to hold the lock of lease %s: %w", lease, db.Unusable(err))
 	}
@@ -89,7 +91,7 @@ func Take(ctx context.Context, db *session.Database, lease session.Lease) (term 
 		return nil, false, err
 	}
 	// after the epoch was raised: what is redacted from now on ends the term
-	erased, err := redacted.Read(ctx, db.Queries, db.Pool)
+	erased, err := redacted.Read(ctx, db.Pool)
 	if err != nil {
 		return nil, false, db.Unusable(err)
 	}
@@ -103,8 +105,8 @@ func Take(ctx context.Context, db *session.Database, lease session.Lease) (term 
 		db: db, lease: lease, epoch: epoch, Pool: pool, lock: lock,
 		stop: stop, stopped: make(chan struct{}), held: held, lose: lose, Redacted: erased,
 	}
-	t.Dictionary = names.New(db.Queries, pool, t.WriteAhead)
-	t.Partitions = partitions.New(db.Queries, pool, t.Write, db.Config.Logger, db.Config.OffsetsPerUpdate)
+	t.Dictionary = names.New(pool, t.WriteAhead)
+	t.Partitions = partitions.New(pool, t.Write, db.Config.Logger, db.Config.OffsetsPerUpdate)
 	go t.keepLock(watch)
 	db.Config.Logger.InfoContext(ctx, "leading", "lease", string(lease), "epoch", epoch)
 	return t, true, nil
@@ -133,27 +135,9 @@ func (t *Term) Close() {
 func (t *Term) keepLock(ctx context.Context) {
 	defer close(t.stopped)
 	defer pg.Close(ctx, t.lock.Conn())
-	ticker := time.NewTicker(pingEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			// A rollback frees the lease before Close returns. The server would notice only later that the connection has ended.
-			pg.Rollback(ctx, t.lock)
-			return
-		case <-ticker.C:
-		}
-		// Close does not cancel a ping: that would close the connection, and the server would notice its end only later. A
-		// longer timeout, for the sake of a long transaction such as pruning, would gain two seconds only: then the server
-		// ends the idle session itself.
-		pingCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), session.PingTimeout)
-		err := t.lock.Conn().Ping(pingCtx) // takes no snapshot
-		cancel()
-		if err != nil && ctx.Err() == nil {
-			t.lose(fmt.Errorf("%w: lost the lock of lease %s: %w", session.ErrNotLeader, t.lease, err))
-			return
-		}
-		t.watchEpoch(ctx)
+	err := session.Keep(ctx, t.lock, pingEvery, func() { t.watchEpoch(ctx) })
+	if ctx.Err() == nil {
+		t.lose(fmt.Errorf("%w: lost the lock of lease %s: %w", session.ErrNotLeader, t.lease, err))
 	}
 }
 
@@ -162,7 +146,7 @@ func (t *Term) keepLock(ctx context.Context) {
 func (t *Term) watchEpoch(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, pingEvery)
 	defer cancel()
-	if now, err := t.db.Queries.LeadershipGet(ctx, t.db.Pool, string(t.lease)); err == nil && now.Epoch != t.epoch {
+	if now, err := queries.LeadershipGet(ctx, t.db.Pool, string(t.lease)); err == nil && now.Epoch != t.epoch {
 		t.lose(fmt.Errorf("lease %s, epoch %d: %w", t.lease, t.epoch, session.ErrNotLeader))
 	}
 }
@@ -170,7 +154,7 @@ func (t *Term) watchEpoch(ctx context.Context) {
 // raiseEpoch ends the terms of earlier leaders. It does so beside the transaction that holds the lock, which stays
 // open.
 func raiseEpoch(ctx context.Context, db *session.Database, lease session.Lease) (epoch int64, err error) {
-	if _, err := db.Queries.LeadershipEndOlder(ctx, db.Pool, db.Config.Schemas.SessionPrefix(lease)); err != nil {
+	if _, err := queries.LeadershipEndOlder(ctx, db.Pool, db.Config.Schemas.SessionPrefix(lease)); err != nil {
 		return 0, fmt.Errorf("end the sessions of earlier leaders of lease %s: %w", lease, err)
 	}
 	if err := endAbandonedRepair(ctx, db); err != nil {
@@ -180,14 +164,13 @@ func raiseEpoch(ctx context.Context, db *session.Database, lease session.Lease) 
 		if err := pg.WaitAtMost(ctx, tx, raiseTimeout); err != nil {
 			return err
 		}
-		epoch, err = db.Queries.LeadershipRaise(ctx, tx, dbsqlc.LeadershipRaiseParams{Lease: string(lease),
+		epoch, err = queries.LeadershipRaise(ctx, tx, dbsqlc.LeadershipRaiseParams{Lease: string(lease),
 			Holder: &db.Config.Holder})
 		return err
 	})
 	if pg.HasCode(err, pg.LockNotAvailable) {
 		return 0, fmt.Errorf("a repair, or a session of an earlier leader of lease %s, of which the database user may be "+
-			"another one, holds a transaction open"+
-			" (trying again waits for it): %w", lease, err)
+			"another one, holds a transaction open (trying again waits for it): %w", lease, err)
 	}
 	if err != nil {
 		return 0, db.Unusable(fmt.Errorf("raise the epoch of lease %s: %w", lease, err))
@@ -201,7 +184,7 @@ func endAbandonedRepair(ctx context.Context, db *session.Database) (err error) {
 	defer pg.Wrap(&err, "end the sessions of a repair that was abandoned")
 	prefix := db.Config.Schemas.SessionPrefix(session.LeaseRepair)
 	return func() error {
-		there, err := db.Queries.LeadershipSessions(ctx, db.Pool, prefix)
+		there, err := queries.LeadershipSessions(ctx, db.Pool, prefix)
 		if err != nil || !there {
 			return err
 		}
@@ -211,7 +194,7 @@ func endAbandonedRepair(ctx context.Context, db *session.Database) (err error) {
 			return err
 		}
 		defer pg.Rollback(ctx, lock)
-		_, err = db.Queries.LeadershipEndOlder(ctx, db.Pool, prefix)
+		_, err = queries.LeadershipEndOlder(ctx, db.Pool, prefix)
 		return err
 	}()
 }
@@ -249,7 +232,7 @@ func writerPool(db *session.Database, lease session.Lease, epoch int64, lockSess
 	// session with the lock is gone then too.
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		pgcopy.RegisterArrays(conn.TypeMap())
-		locked, err := db.Queries.LeadershipLocked(ctx, conn, dbsqlc.LeadershipLockedParams{
+		locked, err := queries.LeadershipLocked(ctx, conn, dbsqlc.LeadershipLockedParams{
 			Pid: lockSession, Lock: string(lease.Lead()),
 		})
 		if err == nil && !locked {
@@ -321,7 +304,7 @@ func (t *Term) Transact(ctx context.Context, limit time.Duration, begin string,
 		return err
 	}
 	defer pg.Rollback(ctx, tx)
-	_, err = t.db.Queries.LeadershipHold(ctx, tx, dbsqlc.LeadershipHoldParams{Lease: string(t.lease), Epoch: t.epoch})
+	_, err = queries.LeadershipHold(ctx, tx, dbsqlc.LeadershipHoldParams{Lease: string(t.lease), Epoch: t.epoch})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = fmt.Errorf("lease %s, epoch %d: %w", t.lease, t.epoch, session.ErrNotLeader)
 		t.lose(err) // a repair may have ended the term: the lock is still held, and has to be taken again
@@ -380,7 +363,7 @@ func (t *Term) Exclude(ctx context.Context, tx pgx.Tx, leases ...session.Lease) 
 	for _, lease := range leases {
 		_, err := tx.Exec(ctx, lease.Turn().Alone())
 		if err == nil {
-			_, err = t.db.Queries.LeadershipExclude(ctx, tx, string(lease))
+			_, err = queries.LeadershipExclude(ctx, tx, string(lease))
 		}
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("the database has no lease %s", lease)
@@ -396,7 +379,7 @@ func (t *Term) Exclude(ctx context.Context, tx pgx.Tx, leases ...session.Lease) 
 // place may be wrong after this transaction.
 func (t *Term) EndTerms(ctx context.Context, tx pgx.Tx, leases ...session.Lease) error {
 	for _, lease := range leases {
-		if err := t.db.Queries.LeadershipEndTerm(ctx, tx, string(lease)); err != nil {
+		if err := queries.LeadershipEndTerm(ctx, tx, string(lease)); err != nil {
 			return fmt.Errorf("end the term of the leader of lease %s: %w", lease, err)
 		}
 	}

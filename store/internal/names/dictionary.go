@@ -15,6 +15,8 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
+var queries = dbsqlc.New()
+
 // TemplateKey is what a row of table templates is for.
 type TemplateKey struct {
 	TemplateID        string
@@ -57,11 +59,10 @@ func (k TemplateKey) String() string {
 // Dictionary gives long names, and lists of parties, their numbers, and keeps which templates show which interfaces.
 // Names are added in transactions of their own, before the rows that use them: a name that no row uses does no harm.
 type Dictionary struct {
-	queries *dbsqlc.Queries
-	db      dbsqlc.DBTX
-	write   WriteFunc
-	lists   *listNumbers
-	held    *positions
+	db    dbsqlc.DBTX
+	write WriteFunc
+	lists *listNumbers
+	held  *positions
 
 	adding sync.Mutex // held while names are added; it does not block those who need only known names
 
@@ -87,11 +88,9 @@ type TemplateInterface struct {
 type WriteFunc func(ctx context.Context, fn func(context.Context, pgx.Tx) error) error
 
 // New returns an empty dictionary, which reads from a database, and adds names in transactions of their own.
-func New(queries *dbsqlc.Queries, db dbsqlc.DBTX, write WriteFunc) *Dictionary {
-	return &Dictionary{
-		queries: queries, db: db, write: write, lists: &listNumbers{queries: queries, db: db, write: write},
-		held: &positions{queries: queries, db: db, write: write},
-	}
+func New(db dbsqlc.DBTX, write WriteFunc) *Dictionary {
+	return &Dictionary{db: db, write: write, lists: &listNumbers{db: db, write: write},
+		held: &positions{db: db, write: write}}
 }
 
 // Resolve gives names and lists of parties their numbers, and adds those that are new. It is safe for concurrent use.
@@ -119,7 +118,7 @@ func (d *Dictionary) resolveNames(ctx context.Context, wanted *References) error
 		return nil
 	}
 	err := d.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := d.queries.DictionariesLock(ctx, tx); err != nil {
+		if err := queries.DictionariesLock(ctx, tx); err != nil {
 			return fmt.Errorf("lock the dictionaries: %w", err)
 		}
 		return d.add(ctx, tx, wanted)
@@ -154,7 +153,7 @@ func (d *Dictionary) add(ctx context.Context, tx pgx.Tx, wanted *References) err
 			EntityName:              id.Entity,
 			RepresentativePackageID: key.OptionalRepresentative(),
 		}
-		if err := d.queries.TemplateInsert(ctx, tx, row); err != nil {
+		if err := queries.TemplateInsert(ctx, tx, row); err != nil {
 			return fmt.Errorf("add template %s: %w", key.TemplateID, err)
 		}
 	}
@@ -162,7 +161,7 @@ func (d *Dictionary) add(ctx context.Context, tx pgx.Tx, wanted *References) err
 		if _, known := d.Synchronizers[id]; known {
 			continue
 		}
-		if err := d.queries.SynchronizerInsert(ctx, tx, id); err != nil {
+		if err := queries.SynchronizerInsert(ctx, tx, id); err != nil {
 			return fmt.Errorf("add synchronizer %s: %w", id, err)
 		}
 	}
@@ -175,7 +174,7 @@ func (d *Dictionary) add(ctx context.Context, tx pgx.Tx, wanted *References) err
 			InterfaceID: view.InterfaceID, TemplateID: template.TemplateID, PackageName: template.PackageName,
 			RepresentativePackageID: template.OptionalRepresentative(),
 		}
-		if err := d.queries.TemplateInterfaceInsert(ctx, tx, row); err != nil {
+		if err := queries.TemplateInterfaceInsert(ctx, tx, row); err != nil {
 			return fmt.Errorf("add interface %s of template %s: %w", view.InterfaceID, template.TemplateID, err)
 		}
 	}
@@ -217,7 +216,7 @@ func number[K comparable](names *Names[K], known map[K]int32) (complete bool) {
 }
 
 func (d *Dictionary) load(ctx context.Context, db dbsqlc.DBTX) error {
-	entries, err := ReadEntries(ctx, d.queries, db)
+	entries, err := ReadEntries(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -228,16 +227,16 @@ func (d *Dictionary) load(ctx context.Context, db dbsqlc.DBTX) error {
 }
 
 // ReadEntries reads what tables templates, synchronizers and template_interfaces say.
-func ReadEntries(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX) (e Entries, err error) {
-	templates, err := q.TemplateList(ctx, db)
+func ReadEntries(ctx context.Context, db dbsqlc.DBTX) (e Entries, err error) {
+	templates, err := queries.TemplateList(ctx, db)
 	if err != nil {
 		return e, fmt.Errorf("read templates: %w", err)
 	}
-	synchronizers, err := q.SynchronizerList(ctx, db)
+	synchronizers, err := queries.SynchronizerList(ctx, db)
 	if err != nil {
 		return e, fmt.Errorf("read synchronizers: %w", err)
 	}
-	interfaces, err := q.TemplateInterfaceList(ctx, db)
+	interfaces, err := queries.TemplateInterfaceList(ctx, db)
 	if err != nil {
 		return e, fmt.Errorf("read the templates' interfaces: %w", err)
 	}

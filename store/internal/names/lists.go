@@ -44,24 +44,23 @@ func keyOf(parties []string) listKey {
 
 // listNumbers gives lists of parties their numbers. It is safe for concurrent use.
 type listNumbers struct {
-	queries *dbsqlc.Queries
-	db      dbsqlc.DBTX
-	write   WriteFunc
-	mu      sync.Mutex // of known
-	known   recent[listKey, int32]
+	db    dbsqlc.DBTX
+	write WriteFunc
+	mu    sync.Mutex // of known
+	known recent[listKey, int32]
 }
 
 // resolve gives lists their numbers, and adds those that are new, in a transaction before that of the rows that use
 // them.
 func (n *listNumbers) resolve(ctx context.Context, wanted []List) error {
 	unknown := n.find(wanted)
-	missing, err := FindLists(ctx, n.queries, n.db, wanted, unknown)
+	missing, err := FindLists(ctx, n.db, wanted, unknown)
 	if err != nil {
 		return err
 	}
 	if len(missing) > 0 {
 		err := n.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-			return addLists(ctx, n.queries, tx, wanted, missing)
+			return addLists(ctx, tx, wanted, missing)
 		})
 		if err != nil {
 			return err
@@ -96,12 +95,11 @@ func (n *listNumbers) keep(wanted []List, places []int) {
 
 // FindLists gives the lists at some places the numbers that they have in the database, and returns the places of those
 // that have none.
-func FindLists(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, lists []List,
-	places []int) (missing []int, err error) {
+func FindLists(ctx context.Context, db dbsqlc.DBTX, lists []List, places []int) (missing []int, err error) {
 	if len(places) == 0 {
 		return nil, nil
 	}
-	rows, err := q.PartyListsFind(ctx, db, dbsqlc.PartyListsFindParams(placedLists(lists, places)))
+	rows, err := queries.PartyListsFind(ctx, db, dbsqlc.PartyListsFindParams(placedLists(lists, places)))
 	if err != nil {
 		return nil, fmt.Errorf("look for %d lists of parties: %w", len(places), err)
 	}
@@ -114,11 +112,11 @@ func FindLists(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, lists []L
 }
 
 // addLists gives lists numbers, except for those that others have numbered meanwhile, whose numbers it finds.
-func addLists(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, lists []List, places []int) error {
+func addLists(ctx context.Context, tx pgx.Tx, lists []List, places []int) error {
 	if err := Turn(ctx, tx); err != nil {
 		return err
 	}
-	added, err := q.PartyListsAdd(ctx, tx, dbsqlc.PartyListsAddParams(placedLists(lists, places)))
+	added, err := queries.PartyListsAdd(ctx, tx, dbsqlc.PartyListsAddParams(placedLists(lists, places)))
 	if err != nil {
 		return fmt.Errorf("add %d lists of parties: %w", len(places), err)
 	}
@@ -126,7 +124,7 @@ func addLists(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, lists []List, p
 		*lists[row.Place].Number = row.PartyListRef
 	}
 	others := slices.DeleteFunc(slices.Clone(places), func(place int) bool { return *lists[place].Number != 0 })
-	missing, err := FindLists(ctx, q, tx, lists, others)
+	missing, err := FindLists(ctx, tx, lists, others)
 	if err == nil && len(missing) > 0 {
 		err = fmt.Errorf("%d lists of parties were neither added nor found", len(missing))
 	}
@@ -135,8 +133,8 @@ func addLists(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, lists []List, p
 
 // Add gives names and lists that have no number one, within a transaction that has locked the dictionaries. It
 // remembers nothing.
-func Add(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, wanted *References) (added bool, err error) {
-	d := New(q, tx, nil)
+func Add(ctx context.Context, tx pgx.Tx, wanted *References) (added bool, err error) {
+	d := New(tx, nil)
 	if err := d.load(ctx, tx); err != nil {
 		return false, err
 	}
@@ -146,10 +144,10 @@ func Add(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, wanted *References) 
 			return false, err
 		}
 	}
-	missing, err := FindLists(ctx, q, tx, wanted.Lists, wanted.Places())
+	missing, err := FindLists(ctx, tx, wanted.Lists, wanted.Places())
 	if err == nil && len(missing) > 0 {
 		added = true
-		err = addLists(ctx, q, tx, wanted.Lists, missing)
+		err = addLists(ctx, tx, wanted.Lists, missing)
 	}
 	return added, err
 }

@@ -92,11 +92,10 @@ type shownPosition struct {
 
 // positions keeps tables positions and position_stakeholders. It is safe for concurrent use.
 type positions struct {
-	queries *dbsqlc.Queries
-	db      dbsqlc.DBTX
-	write   WriteFunc
-	mu      sync.Mutex // of known
-	known   recent[shownPosition, struct{}]
+	db    dbsqlc.DBTX
+	write WriteFunc
+	mu    sync.Mutex // of known
+	known recent[shownPosition, struct{}]
 }
 
 // addPositionsSQL is not among the generated queries, because the arrays of those can't hold NULL. It gets a position
@@ -125,7 +124,7 @@ func (p *positions) add(ctx context.Context, wanted *References) error {
 		return cmp.Or(bytes.Compare(a.position[:], b.position[:]), cmp.Compare(a.stakeholders, b.stakeholders))
 	})
 	ids, refs := positionColumns(unknown)
-	places, err := p.queries.PositionsMissing(ctx, p.db, dbsqlc.PositionsMissingParams{PositionIds: ids,
+	places, err := queries.PositionsMissing(ctx, p.db, dbsqlc.PositionsMissingParams{PositionIds: ids,
 		StakeholdersRefs: refs})
 	if err != nil {
 		return fmt.Errorf("look for %d positions: %w", len(unknown), err)

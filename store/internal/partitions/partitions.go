@@ -19,6 +19,8 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
+var queries = dbsqlc.New()
+
 // Partitions keep every index small enough to stay in memory, and are few, because planning and lock slots pay for
 // each. So the first WidthStep partitions of a table are FirstWidth wide, and each next WidthStep are four times as
 // wide as those before: 64 partitions hold 1.3 billion offsets. A ledger in which many offsets go by from one update to
@@ -39,11 +41,10 @@ type span struct{ from, to int64 }
 // Set attaches the partitions that rows are about to need, before the batch that brings them: attaching
 // inside the batch would hold its locks until the commit. It is safe for concurrent use.
 type Set struct {
-	queries *dbsqlc.Queries
-	db      dbsqlc.DBTX
-	write   func(ctx context.Context, fn func(context.Context, pgx.Tx) error) error
-	logger  *slog.Logger
-	apart   int64 // how many offsets go by from one update to the next, about
+	db     dbsqlc.DBTX
+	write  func(ctx context.Context, fn func(context.Context, pgx.Tx) error) error
+	logger *slog.Logger
+	apart  int64 // how many offsets go by from one update to the next, about
 
 	attaching sync.Mutex // held while partitions are attached; it does not block those whose partitions are attached
 
@@ -55,11 +56,10 @@ type Set struct {
 // New returns a Set that knows no partition yet. It reads the list from db, and attaches partitions in transactions of
 // their own, which write runs. offsetsPerUpdate is about how many offsets go by from one update to the next; 0 means 1.
 func New(
-	queries *dbsqlc.Queries, db dbsqlc.DBTX, write func(ctx context.Context, fn func(context.Context, pgx.Tx) error) error,
-	logger *slog.Logger,
+	db dbsqlc.DBTX, write func(ctx context.Context, fn func(context.Context, pgx.Tx) error) error, logger *slog.Logger,
 	offsetsPerUpdate int64,
 ) *Set {
-	return &Set{queries: queries, db: db, write: write, logger: logger, apart: max(1, offsetsPerUpdate)}
+	return &Set{db: db, write: write, logger: logger, apart: max(1, offsetsPerUpdate)}
 }
 
 // Smallest returns the width of the smallest partitions, in offsets. All partitions begin and end at multiples of it,
@@ -215,7 +215,7 @@ func nextPartition(spans []span, offset, width int64) span {
 // load reads which partitions exist. It announces those that were not announced because the process that attached them
 // ended or failed before.
 func (p *Set) load(ctx context.Context) error {
-	rows, err := p.queries.PartitionList(ctx, p.db)
+	rows, err := queries.PartitionList(ctx, p.db)
 	if err != nil {
 		return fmt.Errorf("read partitions: %w", err)
 	}
@@ -223,7 +223,7 @@ func (p *Set) load(ctx context.Context) error {
 	for _, row := range rows {
 		spans[row.Relation] = append(spans[row.Relation], span{row.FromOffset, row.ToOffset})
 	}
-	left, err := p.queries.PartitionsUnannounced(ctx, p.db, dbsqlc.PartitionsUnannouncedParams{Relations: partitioned(),
+	left, err := queries.PartitionsUnannounced(ctx, p.db, dbsqlc.PartitionsUnannouncedParams{Relations: partitioned(),
 		Statistics: unannounced})
 	if err != nil {
 		return fmt.Errorf("ask for partitions that were not announced: %w", err)

@@ -42,8 +42,7 @@ func IsError(err error) bool {
 	var unreached *pgconn.ConnectError
 	var broken net.Error
 	return errors.As(err, &refused) || errors.As(err, &unreached) || errors.As(err, &broken) ||
-		errors.Is(err, io.ErrUnexpectedEOF) ||
-		pgconn.SafeToRetry(err)
+		errors.Is(err, io.ErrUnexpectedEOF) || pgconn.SafeToRetry(err)
 }
 
 // Wrap says in an error what was being done; nil stays nil. A function that defers it says so in all of its errors.

@@ -17,6 +17,8 @@ import (
 	"ledgerindexer/store/internal/pg"
 )
 
+var queries = dbsqlc.New()
+
 // The kinds of what is redacted, as they stand in the database.
 const (
 	Contract = "contract"
@@ -45,9 +47,9 @@ func New(contracts, updates []string) *Set {
 }
 
 // Read reads what was redacted.
-func Read(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX) (_ *Set, err error) {
+func Read(ctx context.Context, db dbsqlc.DBTX) (_ *Set, err error) {
 	defer pg.Wrap(&err, "read what was redacted")
-	list, err := q.RedactionIDs(ctx, db)
+	list, err := queries.RedactionIDs(ctx, db)
 	var contracts, updates []string
 	for _, r := range list {
 		if r.Kind == Contract {

@@ -18,7 +18,7 @@ type Records struct {
 	receivers      []TransferReceiver
 	BalanceChanges []BalanceChange
 	mints          []Mint
-	taps           []Tap
+	taps           []Mint
 	aborted        []AbortedTransferInstruction
 	unknown        []UnknownTransaction
 	exact          Exact
@@ -152,7 +152,7 @@ func (r *Records) add(refs *names.References, seq int64, t *ledger.Record, finge
 	case ledger.RecordMint:
 		r.mints = append(r.mints, ownedRow(x.in("mint"), seq, t, t.Mint))
 	case ledger.RecordTap:
-		r.taps = append(r.taps, Tap(ownedRow(x.in("tap"), seq, t, t.Tap)))
+		r.taps = append(r.taps, ownedRow(x.in("tap"), seq, t, t.Tap))
 	case ledger.RecordAbort:
 		r.aborted = append(r.aborted, AbortedTransferInstruction{
 			Seq: seq, Date: Timestamp(t.Date), InstructionCid: t.Abort.InstructionCID, AbortKind: t.Abort.Kind,

@@ -25,18 +25,8 @@ type ActiveContract struct {
 	LockedUntil pgtype.Timestamptz `db:"locked_until"`
 }
 
-// Lifetime is a row of lifetimes.
+// Lifetime is a row of lifetimes: of a contract that was active.
 type Lifetime struct {
-	DeactivatedOffset   int64              `db:"deactivated_offset"`
-	ActivatedOffset     int64              `db:"activated_offset"`
-	ReassignmentCounter int64              `db:"reassignment_counter"`
-	ActivatedNodeID     int32              `db:"activated_node_id"`
-	SynchronizerRef     *int32             `db:"synchronizer_ref"`
-	TemplateRef         *int32             `db:"template_ref"`
-	StakeholdersRef     *int32             `db:"stakeholders_ref"`
-	PositionID          pgtype.UUID        `db:"position_id"`
-	ContractID          string             `db:"contract_id"`
-	Amount              *ledger.Decimal    `db:"amount"`
-	Locked              *bool              `db:"locked"`
-	LockedUntil         pgtype.Timestamptz `db:"locked_until"`
+	DeactivatedOffset int64 `db:"deactivated_offset"`
+	ActiveContract
 }

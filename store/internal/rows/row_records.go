@@ -71,18 +71,8 @@ type PartyTransfer struct {
 	Fee    *ledger.Decimal    `db:"fee"`
 }
 
-// Mint is a row of mints.
+// Mint is a row of mints, or of taps.
 type Mint struct {
-	Seq    int64              `db:"seq"`
-	Date   pgtype.Timestamptz `db:"date"`
-	Round  *int64             `db:"round"`
-	Owner  string             `db:"owner"`
-	Amount ledger.Decimal     `db:"amount"`
-	Extra  []byte             `db:"extra"`
-}
-
-// Tap is a row of taps.
-type Tap struct {
 	Seq    int64              `db:"seq"`
 	Date   pgtype.Timestamptz `db:"date"`
 	Round  *int64             `db:"round"`

@@ -16,6 +16,8 @@ import (
 	"ledgerindexer/store/internal/pg"
 )
 
+var queries = dbsqlc.New()
+
 // Config says how to reach the database.
 type Config struct {
 	URL     string  // postgres://… or keyword=value; the usual PG* variables and pgpass file fill in what is missing
@@ -45,10 +47,9 @@ func (c Commands) Begin() string { return fmt.Sprintf("run `%s` or `%s` first", 
 
 // Database is a way to the database, and what all work on it shares. It is safe for concurrent use.
 type Database struct {
-	Config  Config          // with no field unset
-	Conn    *pgx.ConnConfig // Connect and Settled make connections of it
-	Pool    *pgxpool.Pool   // for reading and migrating
-	Queries *dbsqlc.Queries
+	Config Config          // with no field unset
+	Conn   *pgx.ConnConfig // Connect and Settled make connections of it
+	Pool   *pgxpool.Pool   // for reading and migrating
 
 	// Patience is how long a user that was let in before, and is refused now, is waited for. It is not changed while the
 	// Database is used.
@@ -100,7 +101,7 @@ func Open(cfg Config) (*Database, error) {
 	// updates.
 	poolConfig.ConnConfig.RuntimeParams["jit"] = "off"
 	maps.Copy(poolConfig.ConnConfig.RuntimeParams, textForms)
-	d := &Database{Config: cfg, Conn: poolConfig.ConnConfig, Queries: dbsqlc.New(), Patience: patience}
+	d := &Database{Config: cfg, Conn: poolConfig.ConnConfig, Patience: patience}
 	poolConfig.ConnConfig = d.Settled(d.Conn)
 	if d.Pool, err = pgxpool.NewWithConfig(context.Background(), poolConfig); err != nil { // connects only when used
 		return nil, fmt.Errorf("database: %w", err)

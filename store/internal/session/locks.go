@@ -106,11 +106,39 @@ func (d *Database) Hold(ctx context.Context, lock Lock, tries int) (tx pgx.Tx, o
 // sayHolders logs which sessions have a lock.
 func (d *Database) sayHolders(ctx context.Context, lock Lock) (err error) {
 	defer pg.Wrap(&err, "look who has lock %s", lock)
-	holders, err := d.Queries.LockHolders(ctx, d.Pool, string(lock))
+	holders, err := queries.LockHolders(ctx, d.Pool, string(lock))
 	for _, holder := range holders {
 		d.Config.Logger.InfoContext(ctx, "waiting for another session that has a lock; if its program is gone or hangs, "+
 			"end it with pg_terminate_backend",
 			"lock", string(lock), "pid", holder.Pid, "application_name", holder.ApplicationName)
 	}
 	return err
+}
+
+// Keep holds the lock of a transaction until the context ends, which frees it, or until the session is lost, and
+// returns why. It shows the server that the session is used, every so often, and calls each, if that is not nil.
+func Keep(ctx context.Context, lock pgx.Tx, every time.Duration, each func()) error {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			// A rollback frees the lock at once. The server would notice only later that the connection has ended.
+			pg.Rollback(ctx, lock)
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+		// The end of the context does not cancel a ping: that would close the connection. A longer timeout, for the sake of a
+		// long transaction such as pruning, would gain two seconds only: then the server ends the idle session itself.
+		ping, cancel := context.WithTimeout(context.WithoutCancel(ctx), PingTimeout)
+		err := lock.Conn().Ping(ping) // takes no snapshot
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			return err
+		case each != nil:
+			each()
+		}
+	}
 }

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -62,17 +61,6 @@ func Payment(id, clock, sender string, fee *ledger.Decimal, receivers ...ledger.
 	record.Transfer.Sender = ledger.Sender{Party: sender, Fee: fee}
 	record.Transfer.Receivers = append([]ledger.Receiver{}, receivers...)
 	return record
-}
-
-// Payments returns n transfers of one round, each with a balance change.
-func Payments(round int64, n int) (records []ledger.Record) {
-	for i := range n {
-		id := fmt.Sprintf("#%d-%d:0", round, i)
-		record := Payment(id, "01:00:00", "alice", nil, Receiver("bob", "1.50", nil))
-		record.Round = &round
-		records = append(records, record)
-	}
-	return records
 }
 
 // TransactionsPage has records of all kinds, with both words for the unit, with everything and with nearly nothing, and

@@ -11,8 +11,8 @@ import (
 )
 
 // SavePackage stores a package and what it says of types, in place of what was stored of it.
-func SavePackage(ctx context.Context, tx pgx.Tx, q *dbsqlc.Queries, p *ledger.Package) error {
-	if err := q.PackageDrop(ctx, tx, dbsqlc.PackageDropParams{PackageID: p.ID}); err != nil {
+func SavePackage(ctx context.Context, tx pgx.Tx, p *ledger.Package) error {
+	if err := queries.PackageDrop(ctx, tx, dbsqlc.PackageDropParams{PackageID: p.ID}); err != nil {
 		return err
 	}
 	row := dbsqlc.PackageContentUpsertParams{
@@ -29,7 +29,7 @@ func SavePackage(ctx context.Context, tx pgx.Tx, q *dbsqlc.Queries, p *ledger.Pa
 	if row.Content == nil {
 		row.Content = []byte{}
 	}
-	if err := q.PackageContentUpsert(ctx, tx, row); err != nil {
+	if err := queries.PackageContentUpsert(ctx, tx, row); err != nil {
 		return err
 	}
 	types := PackageRows(p)

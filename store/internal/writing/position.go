@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/tables"
 )
@@ -25,25 +26,60 @@ func PutPosition(ctx context.Context, tx pgx.Tx, next ledger.TransactionsPositio
 	return nil
 }
 
-// ClearRecords removes all records of the transaction history and what follows from them. Its caller holds the
-// position, or excludes its writer. Rows are deleted and no table is emptied: running queries keep theirs, and nobody
-// waits.
-func ClearRecords(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition,
+// RemoveDerived removes the records that follow from updates, so that they are derived again; but for those of updates
+// that were pruned. It returns the position then. See RemoveRecords.
+func RemoveDerived(ctx context.Context, tx pgx.Tx, extent *bounds.Extent, at ledger.TransactionsPosition,
 	reason string) (next ledger.TransactionsPosition, err error) {
+	left, err := bounds.RecordsKept(ctx, tx, extent, at)
+	if err != nil {
+		return at, err
+	}
+	next = BackTo(at, left)
+	return next, RemoveRecords(ctx, tx, at, next, &extent.HistoryFloor, reason)
+}
+
+// BackTo returns the position behind the record with a seq, after those beyond it were removed.
+func BackTo(at ledger.TransactionsPosition, left int64) ledger.TransactionsPosition {
+	at.Revision, at.LastSeq = at.Revision+1, left
+	return at
+}
+
+// Cleared returns the position after all records were removed, to be read again.
+func Cleared(at ledger.TransactionsPosition) ledger.TransactionsPosition {
+	return ledger.TransactionsPosition{Revision: at.Revision + 1, Rereading: true}
+}
+
+// RemoveRecords removes the records of the transaction history after those of the position next, which has another
+// revision, and makes it the position; derived is as for PutPosition. Its caller holds the position, or excludes its
+// writer. Rows are deleted and no table is emptied: running queries keep theirs, and nobody waits.
+func RemoveRecords(ctx context.Context, tx pgx.Tx, at, next ledger.TransactionsPosition, derived *ledger.Offset,
+	reason string) error {
 	for _, table := range tables.In(tables.Records, tables.Totals) {
-		if _, err := tx.Exec(ctx, table.Delete("true")); err != nil {
-			return at, fmt.Errorf("remove the rows of %s: %w", table.Name, err)
+		if !table.OfRecords() {
+			continue
+		}
+		if _, err := tx.Exec(ctx, table.Delete("s.seq > $1 OR s.seq <= 0"), next.LastSeq); err != nil {
+			return fmt.Errorf("remove the rows of %s of records after seq %d: %w", table.Name, next.LastSeq, err)
 		}
 	}
-	if err := queries.BalanceRoundsCompute(ctx, tx); err != nil {
-		return at, fmt.Errorf("note that the rounds of the records are not known: %w", err)
+	return RecordsRemoved(ctx, tx, at, next, derived, reason)
+}
+
+// RecordsRemoved is RemoveRecords after the records were removed: it computes again what follows from the others.
+func RecordsRemoved(ctx context.Context, tx pgx.Tx, at, next ledger.TransactionsPosition, derived *ledger.Offset,
+	reason string) error {
+	for _, step := range []func(context.Context, dbsqlc.DBTX) error{
+		queries.BalancesForget, queries.BalanceTotalsCompute, queries.BalanceRoundsCompute,
+	} {
+		if err := step(ctx, tx); err != nil {
+			return fmt.Errorf("add up the balance changes of the records up to seq %d: %w", next.LastSeq, err)
+		}
 	}
-	next = ledger.TransactionsPosition{Revision: at.Revision + 1, Rereading: true}
-	if err := PutPosition(ctx, tx, next, nil); err != nil {
-		return at, err
+	if err := PutPosition(ctx, tx, next, derived); err != nil {
+		return err
 	}
-	if err := Unseal(ctx, tx, tables.StreamTransactions, 0); err != nil {
-		return at, err
+	if err := Unseal(ctx, tx, tables.StreamTransactions, next.LastSeq); err != nil {
+		return err
 	}
-	return next, NoteRewrite(ctx, tx, tables.StreamTransactions, 0, at.LastSeq, reason)
+	return NoteRewrite(ctx, tx, tables.StreamTransactions, next.LastSeq, at.LastSeq, reason)
 }

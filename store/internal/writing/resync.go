@@ -9,8 +9,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/partitions"
+	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -46,4 +49,27 @@ func DropResync(ctx context.Context, tx pgx.Tx) error {
 		return fmt.Errorf("drop the unfinished resync: %w", err)
 	}
 	return nil
+}
+
+// ActiveAsOf returns what is stored as active as of an offset, at most the watermark, of some contracts.
+func ActiveAsOf(ctx context.Context, tx pgx.Tx, at ledger.Offset,
+	of []rows.ActiveContract) (_ map[active.Key][]dbsqlc.ActiveAsOfRow, err error) {
+	defer pg.Wrap(&err, "read what is stored as active")
+	asked := dbsqlc.ActiveAsOfParams{At: int64(at)}
+	for i := range of {
+		asked.ContractIds = append(asked.ContractIds, of[i].ContractID)
+		asked.SynchronizerRefs = append(asked.SynchronizerRefs, *of[i].SynchronizerRef)
+	}
+	list, err := queries.ActiveAsOf(ctx, tx, asked)
+	stored := make(map[active.Key][]dbsqlc.ActiveAsOfRow, len(list))
+	for _, row := range list {
+		key := active.Key{ContractID: row.ContractID, SynchronizerRef: row.SynchronizerRef}
+		stored[key] = append(stored[key], row)
+	}
+	return stored, err
+}
+
+// KeyOf returns what an active contract is known by.
+func KeyOf(a *rows.ActiveContract) active.Key {
+	return active.Key{ContractID: a.ContractID, SynchronizerRef: *a.SynchronizerRef}
 }
