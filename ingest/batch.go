@@ -2,14 +2,12 @@ package ingest
 
 import "ledgerindexer/ledger"
 
-// How much is read ahead, and written at once, of the updates.
+// How much of the updates is written at once.
 const (
-	// The budget for pages that are fetched and not committed yet, in bytes of JSON. The tail may hold one page more, and
-	// a larger page is read by itself.
-	bytesInFlight = 24 << 20
-	// A batch is full with this many updates, or this many bytes of JSON: more would add latency, not throughput.
+	// A batch is full with this many updates, or this many bytes of JSON, a quarter of the loader's mostRoom: more would
+	// add latency, not throughput.
 	batchUpdates = 2_000
-	batchBytes   = bytesInFlight / 4
+	batchBytes   = 6 << 20
 )
 
 // fetched is a page that was read and not written yet.

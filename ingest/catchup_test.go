@@ -108,7 +108,7 @@ func TestCatchesUpInParallel(t *testing.T) {
 		require.Empty(t, l.memory.mistakes)
 		require.Zero(t, l.retried())
 		require.Equal(t, DefaultMaxRequests, s.mostFlight)
-		require.LessOrEqual(t, s.most, int64(bytesInFlight))
+		require.LessOrEqual(t, s.most, int64(mostRoom))
 		// Pages of 180 of 200 are aimed at. Those at the ends, and those that are cut short, cost a little more.
 		require.Less(t, l.ledger.asked("read"), 100_000/180*5/4)
 		require.Less(t, len(l.memory.steps), 8)
@@ -150,7 +150,7 @@ func TestAWindowThatHangs(t *testing.T) {
 		require.Less(t, shown, 7_000)
 		require.Greater(t, written-shown, unshownEvents-batchUpdates)
 		require.Less(t, written-shown, unshownEvents+DefaultMaxRequests*200)
-		require.LessOrEqual(t, s.peak(), int64(bytesInFlight))
+		require.LessOrEqual(t, s.peak(), int64(mostRoom))
 		pass(time.Hour)
 		requireAll(t, l.ledger.all(), l.memory.got())
 		require.NoError(t, stop())
@@ -477,7 +477,7 @@ func TestCatchUpExactlyOnceUnderRandomFaults(t *testing.T) {
 		require.Empty(rt, got.mistakes)
 		require.LessOrEqual(rt, weighed.mostFlight, maxRequests)
 		if often == 0 && restarts == 0 {
-			require.LessOrEqual(rt, weighed.most, max(int64(bytesInFlight), weighed.largestPage)+weighed.largestPage)
+			require.LessOrEqual(rt, weighed.most, max(int64(mostRoom), weighed.largestPage)+weighed.largestPage)
 		}
 	})
 }

@@ -66,7 +66,7 @@ func (f *feed) load(ctx context.Context, l *loader, further bool) (exhausted boo
 	if f.done {
 		return true
 	}
-	if ctx.Err() != nil || l.unread != nil || l.fetching > 0 || l.room > bytesInFlight || !further {
+	if ctx.Err() != nil || l.unread != nil || l.fetching > 0 || l.room > mostRoom || !further {
 		return false
 	}
 	l.fetching++

@@ -13,6 +13,9 @@ import (
 const (
 	// writers is how many transactions write facts at a time.
 	writers = 2
+	// mostRoom is how much JSON may be asked for, or fetched and not committed yet, in bytes. The tail may hold one page
+	// more, and a larger page is read by itself.
+	mostRoom = 24 << 20
 	// leastRoom is the least that is reserved for a page, in bytes: some updates are much larger than others.
 	leastRoom = 1 << 20
 )
@@ -78,7 +81,7 @@ func (l *loader) fetch(ctx context.Context, further bool) (exhausted bool) {
 			return true
 		}
 		room := l.roomFor(window)
-		full := l.room > 0 && l.room+room > bytesInFlight
+		full := l.room > 0 && l.room+room > mostRoom
 		if full || !further && window.From >= l.reached {
 			return false
 		}
@@ -114,14 +117,14 @@ func (l *loader) fetch(ctx context.Context, further bool) (exhausted bool) {
 func (l *loader) roomFor(window ledger.Range) int64 {
 	expected := l.sizes.expectBytes(window.To - window.From)
 	if l.sizes.bytesEach() == 0 {
-		expected = bytesInFlight
+		expected = mostRoom
 	}
-	return min(bytesInFlight, max(expected+expected/2, l.least))
+	return min(mostRoom, max(expected+expected/2, l.least))
 }
 
 func (l *loader) read(ctx context.Context, window ledger.Range, room int64) (page ledger.Page, err error) {
 	read := l.source.ReadUpdates // without a limit, if the whole budget is reserved
-	if room < bytesInFlight {
+	if room < mostRoom {
 		read = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 			return l.source.ReadUpdatesWithin(ctx, after, to, room)
 		}
@@ -182,8 +185,8 @@ func (l *loader) notRead(ctx context.Context, window ledger.Range, room int64, t
 	}
 	switch {
 	case ctx.Err() != nil:
-	case errors.Is(err, ledger.ErrByteLimit) && room < bytesInFlight:
-		l.least = min(bytesInFlight, 4*room)
+	case errors.Is(err, ledger.ErrByteLimit) && room < mostRoom:
+		l.least = min(mostRoom, 4*room)
 		l.plan.giveBack(window)
 	case Lasting(err), errors.Is(err, errForked):
 		l.giveUp(window.From, err)

@@ -60,7 +60,7 @@ func TestTheQueueIsTold(t *testing.T) {
 		require.Equal(t, 1, l.retried())
 		require.Zero(t, queued.Load())
 		require.Greater(t, most.Load(), int64(batchUpdates*2800))
-		require.LessOrEqual(t, most.Load(), int64(bytesInFlight))
+		require.LessOrEqual(t, most.Load(), int64(mostRoom))
 		requireAll(t, l.ledger.all(), l.memory.got())
 		require.NoError(t, stop())
 	})
@@ -88,7 +88,7 @@ func TestAWindowThatNeedsMoreRoom(t *testing.T) {
 			return page, err
 		}
 		s := l.load()
-		require.LessOrEqual(t, s.most, int64(bytesInFlight))
+		require.LessOrEqual(t, s.most, int64(mostRoom))
 		require.LessOrEqual(t, asked, 3) // as any, with four times as much room, and with all there is
 	})
 }
@@ -98,7 +98,7 @@ func TestAPageThatIsTooLargeIsReadAlone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLoop(t, 60_000)
 		l.ledger.pageSize, l.ledger.updateBytes = 200, 2800
-		const large, bytes = 30_000, bytesInFlight + 1<<20
+		const large, bytes = 30_000, mostRoom + 1<<20
 		read := l.source.readUpdates
 		l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 			Sleep(ctx, 20*time.Millisecond)

@@ -35,8 +35,8 @@ type reader struct {
 	blind  bool          // the server does not report its end
 	asked  bool          // the end was asked for before
 	looked time.Time     // when the end was last asked for between full polls
-	tail   bool          // nothing is left to read: the next read is a poll
-	limit  int           // updates that a poll waits for; 0 counts as 1
+	polls  bool          // nothing is left to read: the next read is a poll
+	most   int           // updates that a poll waits for; 0 counts as 1
 	rhythm rhythm
 	idle   idlePolls
 }
@@ -46,13 +46,13 @@ var errFarBehind = errors.New("the ledger's end is far ahead")
 
 // next reads one page; it may be empty.
 func (r *reader) next(ctx context.Context) (fetched, error) {
-	if !r.blind && !r.tail && r.at >= r.end {
+	if !r.blind && !r.polls && r.at >= r.end {
 		if err := r.askEnd(ctx); err != nil {
 			return fetched{}, err
 		}
 	}
 	switch {
-	case r.tail:
+	case r.polls:
 		return r.poll(ctx)
 	case r.blind:
 		// A short idle gap may only mean a slow server: the next poll shows whether this was all.
@@ -60,7 +60,7 @@ func (r *reader) next(ctx context.Context) (fetched, error) {
 		page, full, err := r.Source.TailUpdates(ctx, r.at, mostPolled, blindIdle)
 		if err == nil { // if the server had to wait, nothing older is left
 			waited := r.rhythm.answered(time.Since(began), full, blindIdle)
-			r.tail = !full || waited >= blindIdle/2
+			r.polls = !full || waited >= blindIdle/2
 		}
 		return fetched{page: page, answered: true}, err
 	case r.at < r.end && r.sizes.far(r.end-r.at):
@@ -71,11 +71,11 @@ func (r *reader) next(ctx context.Context) (fetched, error) {
 		if err != nil {
 			return fetched{}, err
 		}
-		r.tail = page.To >= r.end
+		r.polls = page.To >= r.end
 		r.sizes.learn(&page, page.To < asked.To)
-		return fetched{page: page, answered: true, current: r.tail}, nil
+		return fetched{page: page, answered: true, current: r.polls}, nil
 	default: // current: report that before the poll, which may take long
-		r.tail = true
+		r.polls = true
 		return fetched{page: ledger.Page{From: r.at, To: r.at}, current: true}, nil
 	}
 }
@@ -83,11 +83,11 @@ func (r *reader) next(ctx context.Context) (fetched, error) {
 // poll waits for the next updates.
 func (r *reader) poll(ctx context.Context) (fetched, error) {
 	began := r.idle.begin(ctx)
-	limit := max(1, r.limit)
+	limit := max(1, r.most)
 	gap := longestGap(limit)
 	page, full, err := r.tailBeside(ctx, limit, gap)
 	if errors.Is(err, errOvertaken) {
-		r.tail = false
+		r.polls = false
 		r.Logger.WarnContext(ctx,
 			"waiting for updates brings nothing, although the ledger's end has moved; reading up to there",
 			"stream", "updates", "offset", int64(r.at), "end", int64(r.end), "waited", time.Since(began).String())
@@ -99,30 +99,30 @@ func (r *reader) poll(ctx context.Context) (fetched, error) {
 	waited := r.rhythm.answered(time.Since(began), full, gap)
 	nothing := page.To == page.From
 	r.idle.ended(began, nothing)
-	r.limit = r.rhythm.limit(len(page.Updates), waited)
+	r.most = r.rhythm.limit(len(page.Updates), waited)
 	if page.To >= r.end && !r.blind { // also if the end has not moved
 		r.end = page.To
 		r.learnEnd(r.end, r.meter)
 	}
-	r.tail = !full || limit < mostPolled || waited >= gatherFor // else many more may be there
+	r.polls = !full || limit < mostPolled || waited >= gatherFor // else many more may be there
 	// A server that had to wait has nothing more; but one that does not report its end may only have been slow.
-	current := nothing && limit == 1 || r.tail && !r.blind
+	current := nothing && limit == 1 || r.polls && !r.blind
 	switch {
 	// A participant whose last offset checkpoint is at the offset where a read begins sends it together with the next
 	// update. A read for one element would return only that checkpoint, until there is another one some 15 s later.
-	case nothing && len(page.Checkpoints) > 0 && waited < pollEvery:
+	case nothing && len(page.Checkpoints) > 0 && waited < idlePollEvery:
 		current = false
 		if r.blind {
-			r.limit = len(page.Checkpoints) + 1
+			r.most = len(page.Checkpoints) + 1
 		} else {
-			r.tail = false // a bounded read has no checkpoints
+			r.polls = false // a bounded read has no checkpoints
 		}
 	// Full polls may fall behind: look at the ledger's end now and then.
 	case full && !nothing && !r.blind && began.Sub(r.looked) >= lookEvery:
-		r.tail, r.looked = false, began
+		r.polls, r.looked = false, began
 	// The end was asked for beside the poll, and more was there.
 	case page.To < r.end && !r.blind:
-		r.tail, current = false, false
+		r.polls, current = false, false
 	}
 	return fetched{page: page, answered: true, current: current}, nil
 }

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// How long polls at the end of the ledger wait, for how many updates, and how often they begin.
+// How long polls at the end of the ledger wait, for how many updates, and how often they begin. A Scan service, which
+// holds no poll, has a pace of its own beneath this (scan/polls.go).
 const (
 	// LongPoll is how long a source is asked to hold a poll on a quiet ledger: well below the 20 s after which servers
 	// give up on a request.
@@ -24,7 +25,7 @@ const (
 	farthestApart = 100 * time.Millisecond
 
 	// Requests that bring nothing new begin this far apart on average, however quickly the server answers.
-	pollEvery = 400 * time.Millisecond
+	idlePollEvery = 400 * time.Millisecond
 	// This many of them may follow one another at once, so that one that ended early does not delay the next update.
 	pollsAtOnce = 5
 )
@@ -75,19 +76,23 @@ func longestGap(limit int) time.Duration {
 }
 
 // idlePolls limits the rate of requests that bring nothing new. The zero value lets the first ones begin at once.
-type idlePolls struct{ used time.Time } // the previous ones have used the time up to here, at one per pollEvery
+type idlePolls struct {
+	// Each request that brought nothing moves this on by idlePollEvery. The next one may begin while it is at most
+	// pollsAtOnce of them ahead of now.
+	paidUntil time.Time
+}
 
 // begin waits until the next request may begin, or ctx ends, and returns the time.
 func (p *idlePolls) begin(ctx context.Context) time.Time {
-	Sleep(ctx, time.Until(p.used.Add(-pollsAtOnce*pollEvery)))
+	Sleep(ctx, time.Until(p.paidUntil.Add(-pollsAtOnce*idlePollEvery)))
 	return time.Now()
 }
 
 // ended records whether a request brought nothing new.
 func (p *idlePolls) ended(began time.Time, nothing bool) {
 	if !nothing {
-		p.used = time.Time{}
+		p.paidUntil = time.Time{}
 		return
 	}
-	p.used = later(p.used, began).Add(pollEvery)
+	p.paidUntil = later(p.paidUntil, began).Add(idlePollEvery)
 }

@@ -43,7 +43,7 @@ func newTail(r *updatesRun, meter *Meter, at ledger.Offset) *tail {
 // read begins to read the next page, unless one is being read or too much waits to be written.
 func (t *tail) read(ctx context.Context) {
 	l := t.load
-	if ctx.Err() != nil || l.unread != nil || l.fetching > 0 || len(l.pages) >= pagesAhead || l.room > bytesInFlight {
+	if ctx.Err() != nil || l.unread != nil || l.fetching > 0 || len(l.pages) >= pagesAhead || l.room > mostRoom {
 		return
 	}
 	l.fetching++

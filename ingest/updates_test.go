@@ -53,7 +53,7 @@ func TestABatchHasALimit(t *testing.T) {
 // What the tail has fetched and not committed stays below the limit and one page. A page that is larger is read all the
 // same, by itself.
 func TestBytesInFlightAreBounded(t *testing.T) {
-	for pageBytes, want := range map[int64]int{bytesInFlight / 5: 6, 3 * bytesInFlight: 1} {
+	for pageBytes, want := range map[int64]int{mostRoom / 5: 6, 3 * mostRoom: 1} {
 		t.Run(fmt.Sprint(pageBytes), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				l := newLoop(t, 250)

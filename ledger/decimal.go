@@ -15,7 +15,8 @@ import (
 // values from [ParseDecimal] or decoding.
 type Decimal string
 
-// Real numbers have at most 38 digits. PostgreSQL's numeric holds thousands more, but sums overflow, indexes refuse
+// Numbers of a ledger (Daml's Numeric) have at most 38 digits; more are taken, and all that are taken are kept.
+// PostgreSQL's numeric holds thousands, but sums overflow, indexes refuse
 // them, and each takes seconds to write: one record could block the stream.
 const (
 	maxWholeDigits    = 300 // before the point, without leading zeros

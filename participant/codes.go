@@ -15,7 +15,7 @@ const (
 	codeAfterLedgerEnd = "OFFSET_AFTER_LEDGER_END"
 )
 
-// The server's error categories. They decide if a code is unknown.
+// The server's error categories, by which an error is judged whose code is not in rulings.
 const (
 	categorySecurity = 5
 	categoryInvalid  = 8 // in every state of the server
@@ -30,8 +30,8 @@ var rulings = map[string]ruling{
 
 	// Caused by a race, or by a change while a connection was open.
 	"PARTICIPANT_DATA_ACCESSED_AFTER_LEDGER_END": tryAgain,
-	"ACCESS_TOKEN_EXPIRED":                       {what: "the token expired during the request"},
-	"STALE_STREAM_AUTHORIZATION":                 {what: "the rights of the token's user changed during the request"},
+	"ACCESS_TOKEN_EXPIRED":                       {again, "the token expired during the request", ""},
+	"STALE_STREAM_AUTHORIZATION":                 {again, "the rights of the token's user changed during the request", ""},
 
 	"UPDATE_NOT_FOUND":           {verdict: absent},
 	"CONTRACT_PAYLOAD_NOT_FOUND": {verdict: absent},

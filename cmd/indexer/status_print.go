@@ -37,7 +37,7 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 		line("updates", "nothing indexed yet")
 	}
 	for _, s := range r.Streams {
-		line(s.Stream, "watermark %s, moved %s", status.Position(s.Watermark, network), s.UpdatedAt.Format(time.RFC3339))
+		line(s.Stream, "watermark %s, moved %s", status.OffsetText(s.Watermark, network), s.UpdatedAt.Format(time.RFC3339))
 	}
 	printFailure(line, r.Task(store.StreamUpdates))
 	printHistory(line, r)

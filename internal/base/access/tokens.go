@@ -16,8 +16,10 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
-// How long a token is fetched, kept and renewed: see tokens.
+// How long a token is fetched, kept and renewed.
 const (
+	// After this part of its lifetime a token is renewed in the background.
+	renewAfter = 3.0 / 4
 	// fetchTimeout limits a token request, its whole answer included.
 	fetchTimeout = 20 * time.Second
 	// maxHeader is the largest header of its answer, in bytes. (The library reads at most one MiB of the body.)
@@ -56,16 +58,18 @@ type tokens struct {
 
 // token is a fetched token. The zero value is none.
 type token struct {
-	text    string
-	renew   time.Time // when to fetch another one in the background; zero: never
-	expires time.Time // from then on it is not sent; zero: valid until it is refused
+	text      string
+	renewFrom time.Time // from then on another one is fetched in the background; zero: never
+	expires   time.Time // from then on it is not sent; zero: valid until it is refused
 }
 
 func (t token) valid(now time.Time) bool {
 	return t.text != "" && (t.expires.IsZero() || now.Before(t.expires))
 }
 
-func (t token) renewalDue(now time.Time) bool { return !t.renew.IsZero() && !now.Before(t.renew) }
+func (t token) renewalDue(now time.Time) bool {
+	return !t.renewFrom.IsZero() && !now.Before(t.renewFrom)
+}
 
 // until returns the end of a token's validity, for the log.
 func (t token) until() string {
@@ -235,7 +239,7 @@ func withLifetime(got *oauth2.Token, began time.Time) token {
 		return t
 	}
 	began = began.Round(0) // drop the monotonic clock, which stops while a machine sleeps
-	t.renew = began.Add(lifetime * 3 / 4)
+	t.renewFrom = began.Add(time.Duration(float64(lifetime) * renewAfter))
 	t.expires = began.Add(lifetime - min(maxMargin, lifetime/10))
 	return t
 }

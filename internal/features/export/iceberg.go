@@ -27,8 +27,8 @@ const (
 	hint     = "version-hint.text"
 	// digestOf is the property of a table that holds the digest of what its metadata were made of.
 	digestOf = "indexer.digest"
-	// The id of a list's elements is the list's plus elements, which is more than any relation has columns.
-	elements = 10_000
+	// The id of a list's elements is the list's plus elementIDs, which is more than any relation has columns.
+	elementIDs = 10_000
 )
 
 // icebergTypes are the types of columns.
@@ -48,7 +48,7 @@ func icebergSchema(columns []store.ExportColumn) map[string]any {
 		case store.ExportDecimal:
 			as = fmt.Sprintf("decimal(%d, %d)", decimalDigits, column.Scale)
 		case store.ExportTexts:
-			as = map[string]any{"type": "list", "element-id": elements + n + 1, "element": "string", "element-required": false}
+			as = map[string]any{"type": "list", "element-id": elementIDs + n + 1, "element": "string", "element-required": false}
 		}
 		fields = append(fields, map[string]any{"id": n + 1, "name": column.Name, "required": false, "type": as})
 	}
@@ -214,7 +214,7 @@ func (t *table) writeVersion(ctx context.Context, version int, digest string) er
 	said := map[string]any{
 		"format-version": 2, "table-uuid": fmt.Sprintf("%s-%s-8%s-8%s-%s", id[:8], id[8:12], id[12:15], id[15:18], id[18:30]),
 		"location":             t.location,
-		"last-sequence-number": version, "last-updated-ms": now, "last-column-id": elements + len(t.relation.Columns),
+		"last-sequence-number": version, "last-updated-ms": now, "last-column-id": elementIDs + len(t.relation.Columns),
 		"schemas": []any{schema}, "current-schema-id": 0,
 		"partition-specs": []any{map[string]any{"spec-id": 0, "fields": []any{}}}, "default-spec-id": 0,
 		"last-partition-id": 999,

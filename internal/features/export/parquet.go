@@ -90,7 +90,7 @@ func nodeOf(column store.ExportColumn, id int) parquet.Node {
 	case store.ExportBytes:
 		return parquet.Leaf(parquet.ByteArrayType)
 	case store.ExportTexts:
-		return parquet.List(parquet.FieldID(parquet.Optional(words), elements+id))
+		return parquet.List(parquet.FieldID(parquet.Optional(words), elementIDs+id))
 	case store.ExportJSON:
 		return parquet.String()
 	default:
@@ -202,8 +202,8 @@ func appendTexts(values []parquet.Value, raw []byte, column int) ([]parquet.Valu
 	if dimensions != 1 {
 		return nil, fmt.Errorf("the array has %d dimensions", dimensions)
 	}
-	elements, _ := next(), next()
-	for i := range elements {
+	length, _ := next(), next()
+	for i := range length {
 		repeated := min(i, 1)
 		size := next()
 		if size < 0 {

@@ -26,17 +26,17 @@ func (r *Report) Facts(network bool) (list []Fact) {
 	}
 	for i := range r.Streams {
 		s := &r.Streams[i]
-		add("events", "complete after offset "+Position(s.HistoryFloor, network))
+		add("events", "complete after offset "+OffsetText(s.HistoryFloor, network))
 		if s.StateFloor != nil {
-			add("active set", "known from offset "+Position(*s.StateFloor, network))
+			add("active set", "known from offset "+OffsetText(*s.StateFloor, network))
 		} else {
 			add("active set", "not known: indexing began in the middle of the ledger without a snapshot")
 		}
 		if s.PrunedTo > 0 {
-			add("pruned", "up to offset "+Position(s.PrunedTo, network))
+			add("pruned", "up to offset "+OffsetText(s.PrunedTo, network))
 		}
 		if s.Frontier > s.Watermark {
-			add("stored without a gap", "up to offset "+Position(s.Frontier, network))
+			add("stored without a gap", "up to offset "+OffsetText(s.Frontier, network))
 		}
 		add("hosting", s.HostingChanged()...)
 	}
@@ -44,7 +44,7 @@ func (r *Report) Facts(network bool) (list []Fact) {
 	add("verified", r.verified(network)...)
 	if s := r.Snapshot; s != nil {
 		add("snapshot", fmt.Sprintf("unfinished at offset %s, %s entries stored; run `%s` to continue it",
-			Position(s.At, network), terminal.Count(s.Entries), r.backfill))
+			OffsetText(s.At, network), terminal.Count(s.Entries), r.backfill))
 	}
 	if r.Unknown > 0 {
 		add("unknown", terminal.Count(r.Unknown)+" elements of kinds that this version does not know, kept raw in "+
@@ -72,8 +72,8 @@ func (r *Report) Facts(network bool) (list []Fact) {
 	return list
 }
 
-// Position formats an offset as commands take it; one of a network with what it is made of.
-func Position(o ledger.Offset, network bool) string {
+// OffsetText formats an offset as commands take it; one of a network with what it is made of.
+func OffsetText(o ledger.Offset, network bool) string {
 	if migration, at := o.NetworkPosition(); network && o > 0 {
 		return fmt.Sprintf("%d (migration %d, %s)", o, migration, at.Format(time.RFC3339Nano))
 	}
@@ -120,7 +120,7 @@ func (e *End) lines(network bool) []string {
 	case e.Error != "":
 		return []string{"lag unknown: " + e.Error}
 	}
-	text := "end " + Position(*e.Offset, network)
+	text := "end " + OffsetText(*e.Offset, network)
 	if e.Lag != nil {
 		text += fmt.Sprintf(", %s offsets ahead", terminal.Count(int64(*e.Lag)))
 		if *e.Lag > 0 && e.Seconds != nil {
@@ -141,9 +141,9 @@ func (r *Report) verified(network bool) (lines []string) {
 	switch {
 	case v.Behind == nil:
 	case network: // whose offsets are times
-		say("up to offset %s", Position(v.Offset, network))
+		say("up to offset %s", OffsetText(v.Offset, network))
 	default:
-		say("up to offset %s, %s behind the watermark", Position(v.Offset, network), terminal.Count(int64(*v.Behind)))
+		say("up to offset %s, %s behind the watermark", OffsetText(v.Offset, network), terminal.Count(int64(*v.Behind)))
 	}
 	if h := r.Transactions; h != nil && v.Seq > 0 {
 		say("up to record %s of the transaction history, %s behind", terminal.Count(v.Seq), terminal.Count(h.Records-v.Seq))

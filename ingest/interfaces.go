@@ -7,7 +7,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// UpdateReader is what detecting a fork needs of a participant.
+// UpdateReader is what detecting a fork needs of a participant, or a Scan service.
 type UpdateReader interface {
 	LedgerEnd(ctx context.Context) (ledger.Offset, error)
 	// ReadUpdates reads on after an offset, as far as one request brings, at most up to `to`, which is not beyond the
