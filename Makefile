@@ -111,9 +111,8 @@ demo: ## a simulated ledger, a database and the indexer, live until Ctrl-C (ARGS
 	@go build $(STAMPED) -o bin/ ./cmd/indexer ./cmd/sandbox
 	@exec bin/sandbox --all $(ARGS)
 
-docs: ## write docs/relations.md from the comments in migrations/, and docs/config.schema.json from the flags
+docs: ## write docs/relations.md from the comments in migrations/
 	WRITE_DOCS=1 go test -count=1 -run '^TestReferenceOfRelations$$' ./internal/app
-	WRITE_DOCS=1 go test -count=1 -run '^TestPublishedSchema$$' ./internal/config
 
 # Collecting garbage less often saves a quarter of the processor time.
 lint: $(LINT) ## find mistakes and imports against the architecture

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"go.yaml.in/yaml/v3"
 
 	"ledgerindexer/internal/config"
@@ -10,20 +8,12 @@ import (
 
 // configCommand takes the flags of run. None is required.
 type configCommand struct {
-	Of     daemonFlags `embed:""`
-	Schema bool        `env:"-" help:"Print the JSON Schema of the configuration file instead."`
+	Of daemonFlags `embed:""`
 	jsonFlag
 }
 
 // Run prints the settings as a configuration file, in which comments say where they come from.
 func (c *configCommand) Run(settings config.Settings, out config.Output) error {
-	if c.Schema {
-		schema, err := config.Schema()
-		if err == nil {
-			_, err = fmt.Fprintf(out, "%s\n", schema)
-		}
-		return err
-	}
 	if c.JSON {
 		return writeReport(out, settings)
 	}

@@ -43,11 +43,6 @@ func TestConfigPrintsAFile(t *testing.T) {
 		[]any{found["ledger-url"], found["max-rate"], found["parties"], found["packages-interval"], found["topology"]})
 	require.Len(t, settings, strings.Count(printed, "\n"))
 
-	code, schema, _ := command(t, nil, "config", "--schema")
-	require.Equal(t, config.ExitDone, code)
-	published, err := os.ReadFile("../../docs/config.schema.json")
-	require.NoError(t, err)
-	require.Equal(t, string(published), schema)
 	code, _, stderr = command(t, nil, "run", "--config=nowhere.yaml")
 	require.Equal(t, config.ExitUsage, code)
 	require.Contains(t, stderr, "--config: open nowhere.yaml: no such file or directory")

@@ -154,7 +154,7 @@ func nearest(name string, names []string) string {
 	atMost := max(2, len(name)/3)
 	alike := slices.DeleteFunc(slices.Clone(names), func(known string) bool { return distance(name, known) > atMost })
 	if len(alike) == 0 {
-		return "; `indexer config --schema` lists the settings"
+		return "; `indexer config` lists the settings"
 	}
 	slices.SortStableFunc(alike, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
 	return fmt.Sprintf(": did you mean %s?", strings.Join(alike[:min(len(alike), mostNearest)], " or "))

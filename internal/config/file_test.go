@@ -1,18 +1,13 @@
 package config
 
 import (
-	"bytes"
-	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v3"
 )
 
 // fileFlags is a command line that has a configuration file.
@@ -97,7 +92,7 @@ func TestConfigurationFilesWithErrors(t *testing.T) {
 	for name, c := range map[string]struct{ text, says string }{
 		"a wrong name":            {good + "max-rat: 3", `line 3, has "max-rat", which is no setting: did you mean max-rate?`},
 		"an underscore":           {good + "LOG_LEVEL: debug", `line 3, has "LOG_LEVEL", which is no setting: did you mean log-level?`},
-		"a strange name":          {good + "colour: red", `line 3, has "colour", which is no setting; ` + "`indexer config --schema` lists the settings"},
+		"a strange name":          {good + "colour: red", `line 3, has "colour", which is no setting; ` + "`indexer config` lists the settings"},
 		"itself":                  {good + "config: x", `line 3, has "config", which is no setting`},
 		"a flag without variable": {good + "json: true", `line 3, has "json", which is no setting`},
 		"twice":                   {good + "max-rate: 3\nmax-rate: 4", `line 4, has max-rate again, which is on line 3`},
@@ -172,14 +167,9 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// An editor that knows the schema accepts a setting as the program does, however YAML lets it be written: a number may
-// be a text to the program.
-func TestSchemaAcceptsWhatTheProgramAccepts(t *testing.T) {
+// A setting may be written as YAML lets it be: a number may be a text to the program.
+func TestSettingsAsYAMLLetsThemBeWritten(t *testing.T) {
 	t.Parallel()
-	schema, err := Schema()
-	require.NoError(t, err)
-	var published struct{ Properties map[string]accepted }
-	require.NoError(t, json.Unmarshal(schema, &published))
 	for line, want := range map[string]bool{
 		"max-requests: 4": true, "max-rate: 2": true, "max-rate: 2.5": true, "max-requests: many": false, "max-requests: 2.5": false,
 		"retain: 400d": true, "retain: 36h": true, "retain: 1h30m": true, "retain: 0": true, "retain: 400": false, "retain: a year": false,
@@ -189,66 +179,6 @@ func TestSchemaAcceptsWhatTheProgramAccepts(t *testing.T) {
 		"log-level: debug": true, "log-level: 3": false, "migrate: off": true, "at-offset: 5": true, "listen: 127.0.0.1:8080": true,
 	} {
 		_, _, err := parseFile(t, "database-url: postgres://u@host/db\nledger-url: http://participant\n"+line, nil)
-		require.Equal(t, want, err == nil, "the program and %s: %v", line, err)
-		var setting map[string]any
-		require.NoError(t, yaml.Unmarshal([]byte(line), &setting))
-		for name, value := range setting {
-			require.Equal(t, want, published.Properties[name].accepts(value), "the schema and %s", line)
-		}
-	}
-}
-
-// accepted is a property of the schema, and what of JSON Schema it uses.
-type accepted struct {
-	property
-	Items *accepted `json:"items"`
-}
-
-func (p accepted) accepts(value any) bool {
-	var kinds []string
-	switch value := value.(type) {
-	case string:
-		if p.Pattern != "" && !regexp.MustCompile(p.Pattern).MatchString(value) || len(p.Enum) > 0 && !slices.Contains(p.Enum, value) {
-			return false
-		}
-		kinds = []string{"string"}
-	case bool:
-		kinds = []string{"boolean"}
-	case int:
-		if p.Minimum != nil && value < *p.Minimum || p.Maximum != nil && value > *p.Maximum {
-			return false
-		}
-		kinds = []string{"integer", "number"}
-	case float64:
-		kinds = []string{"number"}
-	case []any:
-		if p.Items == nil || slices.ContainsFunc(value, func(item any) bool { return !p.Items.accepts(item) }) {
-			return false
-		}
-		kinds = []string{"array"}
-	}
-	return slices.ContainsFunc(kinds, func(kind string) bool {
-		list, isList := p.Type.([]any)
-		return p.Type == kind || isList && slices.Contains(list, any(kind))
-	})
-}
-
-// The published schema is made from the flags.
-func TestPublishedSchema(t *testing.T) {
-	t.Parallel()
-	const path = "../../docs/config.schema.json"
-	schema, err := Schema()
-	require.NoError(t, err)
-	schema = append(schema, '\n')
-	if os.Getenv("WRITE_DOCS") != "" {
-		require.NoError(t, os.WriteFile(path, schema, 0o644))
-	}
-	published, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.True(t, bytes.Equal(schema, published), "docs/config.schema.json is stale: make docs")
-	flags, err := settings()
-	require.NoError(t, err)
-	for _, flag := range flags {
-		require.Contains(t, string(schema), `"`+flag.Name+`": {`)
+		require.Equal(t, want, err == nil, "%s: %v", line, err)
 	}
 }

@@ -274,7 +274,7 @@ func TestUnknownVariablesAreRefusedWithTheNearest(t *testing.T) {
 	_, err = parseDaemon(t, map[string]string{"INDEXER_PARTY": ""}, run()...)
 	require.ErrorAs(t, err, &usage, "an empty one is misspelt too")
 	_, err = parseDaemon(t, map[string]string{"INDEXER_SOMETHING_ELSE": "1"}, run()...)
-	require.ErrorContains(t, err, "environment variable INDEXER_SOMETHING_ELSE is not a setting; `indexer config --schema` lists the settings")
+	require.ErrorContains(t, err, "environment variable INDEXER_SOMETHING_ELSE is not a setting; `indexer config` lists the settings")
 }
 
 // A Kubernetes service called indexer, or indexer-something, brings variables of its own.
