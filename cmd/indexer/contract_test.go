@@ -239,17 +239,17 @@ func TestContractAsksAsThePartiesOfTheDatabase(t *testing.T) {
 }
 
 // A ledger that can't answer is part of the report, and of the exit code.
-func TestContractWhenTheLedgerFails(t *testing.T) {
+func TestWhenTheLedgerFails(t *testing.T) {
 	t.Parallel()
 	slow.Once(t)
 	slow.Long(t, "runs command after command")
 	l := grown(120)
 	environ, truth := indexed(t, l, sandbox.ServerOptions{}, nil)
-	id := truth["active_contracts"][0]["contract_id"].(string)
-	serve := func(answer func(w http.ResponseWriter, r *http.Request, next http.Handler)) {
-		next := sandbox.NewServer(l, sandbox.ServerOptions{})
+	contract, update := truth["active_contracts"][0]["contract_id"].(string), truth["updates"][20]["update_id"].(string)
+	serve := func(path string, options sandbox.ServerOptions, answer func(w http.ResponseWriter, r *http.Request, next http.Handler)) {
+		next := sandbox.NewServer(l, options)
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/v2/contracts/contract-by-id" {
+			if r.URL.Path == path {
 				answer(w, r, next)
 				return
 			}
@@ -258,38 +258,64 @@ func TestContractWhenTheLedgerFails(t *testing.T) {
 		t.Cleanup(server.Close)
 		environ["INDEXER_LEDGER_URL"] = server.URL
 	}
-	check := func(want int, says string) {
+	check := func(command, id string, want int, says string) {
 		t.Helper()
-		report := jsonOf(t, want, environ, "contract", id)
+		report := jsonOf(t, want, environ, command, id)
+		stdout, _ := printed(t, want, environ, command, id)
 		require.Contains(t, at(t, report, "ledger", "error"), says)
-		require.Equal(t, true, at(t, report, "database", "known"))
-		require.Len(t, at(t, report, "database", "active_on"), 1)
-		stdout, _ := printed(t, want, environ, "contract", id)
-		require.Contains(t, stdout, "since offset ")
 		if want != config.ExitDone {
 			require.NotContains(t, stdout, says, "it is the command's error")
 		}
+		if command == "update" {
+			require.Equal(t, "not_compared", at(t, report, "result"))
+			require.Equal(t, id, at(t, report, "database", "rows", "updates", 0, "update_id"))
+			require.Contains(t, stdout, "not compared: the ledger could not answer\n")
+			return
+		}
+		require.Equal(t, true, at(t, report, "database", "known"))
+		require.Len(t, at(t, report, "database", "active_on"), 1)
+		require.Contains(t, stdout, "since offset ")
 	}
-	environ["INDEXER_LEDGER_URL"] = "http://127.0.0.1:1"
-	check(config.ExitFailed, "connection refused")
-	environ["INDEXER_LEDGER_URL"] = participantOf(t, grownFrom(6, 5), sandbox.ServerOptions{})
-	check(config.ExitProblem, "the ledger URL leads to participant ")
-	serve(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+	for url, c := range map[string]struct {
+		want int
+		says string
+	}{
+		"http://127.0.0.1:1": {config.ExitFailed, "connection refused"},
+		participantOf(t, grownFrom(6, 5), sandbox.ServerOptions{}): {config.ExitProblem, "the ledger URL leads to participant "},
+	} {
+		environ["INDEXER_LEDGER_URL"] = url
+		check("contract", contract, c.want, c.says)
+		check("update", update, c.want, c.says)
+	}
+	const contractPath, updatePath = "/v2/contracts/contract-by-id", "/v2/updates/update-by-id"
+	absent := func(w http.ResponseWriter, r *http.Request, _ http.Handler) { http.NotFound(w, r) }
+	serve(contractPath, sandbox.ServerOptions{}, absent)
+	check("contract", contract, config.ExitDone, "does not offer to look contracts up")
+	_, stderr := printed(t, config.ExitFailed, environ, "contract", "unknown")
+	require.Contains(t, stderr, "and the ledger was not asked")
+	serve(updatePath, sandbox.ServerOptions{}, absent)
+	check("update", update, config.ExitProblem, "does not offer to look updates up")
+	serve(contractPath, sandbox.ServerOptions{}, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, `{"code":"PERMISSION_DENIED","cause":"\u001b[2J\u009b no"}`)
 	})
-	check(config.ExitProblem, "what to do: ")
-	serve(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	check("contract", contract, config.ExitProblem, "what to do: ")
+	serve(contractPath, sandbox.ServerOptions{}, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		other := truth["active_contracts"][1]["contract_id"].(string)
 		body, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(bytes.ReplaceAll(body, []byte(id), []byte(other))))
+		r.Body = io.NopCloser(bytes.NewReader(bytes.ReplaceAll(body, []byte(contract), []byte(other))))
 		next.ServeHTTP(w, r)
 	})
-	check(config.ExitFailed, "another contract")
-	serve(func(w http.ResponseWriter, r *http.Request, _ http.Handler) { http.NotFound(w, r) })
-	check(config.ExitDone, "does not offer to look contracts up")
-	_, stderr := printed(t, config.ExitFailed, environ, "contract", "unknown")
-	require.Contains(t, stderr, "and the ledger was not asked")
+	check("contract", contract, config.ExitFailed, "another contract")
+	serve("/v2/state/latest-pruned-offsets", sandbox.ServerOptions{Rewrite: func(sandbox.Element) []byte { return nil }},
+		func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})
+	check("update", update, config.ExitFailed, "503 Service Unavailable")
+	environ["INDEXER_LEDGER_URL"] = ""
+	_, stderr = printed(t, config.ExitUsage, environ, "update", update)
+	require.Contains(t, stderr, "--ledger-url is missing")
+	printed(t, config.ExitUsage, environ, "update", "", "--ledger-url=http://127.0.0.1:1")
 }
 
 func grownFrom(seed uint64, updates int) *sandbox.Ledger {

@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -144,54 +142,6 @@ func TestUpdateThatTheLedgerDoesNotShow(t *testing.T) {
 	require.Equal(t, id, at(t, report, "database", "rows", "updates", 0, "update_id"))
 	stdout, _ := printed(t, config.ExitDone, environ, "update", id)
 	require.Contains(t, stdout, "the participant can't show it because it is pruned up to offset ")
-}
-
-// Where the ledger can't answer nothing is compared; what is stored is shown.
-func TestUpdateWhenTheLedgerFails(t *testing.T) {
-	t.Parallel()
-	slow.Once(t)
-	slow.Long(t, "runs command after command")
-	l := grown(120)
-	environ, truth := indexed(t, l, sandbox.ServerOptions{}, nil)
-	id := truth["updates"][20]["update_id"].(string)
-	check := func(want int, says string) {
-		t.Helper()
-		report := jsonOf(t, want, environ, "update", id)
-		require.Equal(t, "not_compared", at(t, report, "result"))
-		require.Contains(t, at(t, report, "ledger", "error"), says)
-		require.Equal(t, id, at(t, report, "database", "rows", "updates", 0, "update_id"))
-		stdout, _ := printed(t, want, environ, "update", id)
-		require.Contains(t, stdout, "not compared: the ledger could not answer\n")
-		require.NotContains(t, stdout, says, "it is the command's error")
-	}
-	environ["INDEXER_LEDGER_URL"] = "http://127.0.0.1:1"
-	check(config.ExitFailed, "connection refused")
-	environ["INDEXER_LEDGER_URL"] = participantOf(t, grownFrom(6, 5), sandbox.ServerOptions{})
-	check(config.ExitProblem, "the ledger URL leads to participant ")
-	for path, c := range map[string]struct {
-		status int
-		code   int
-		says   string
-	}{
-		"/v2/updates/update-by-id":        {http.StatusNotFound, config.ExitProblem, "does not offer to look updates up"},
-		"/v2/state/latest-pruned-offsets": {http.StatusServiceUnavailable, config.ExitFailed, "503 Service Unavailable"},
-	} {
-		next := sandbox.NewServer(l, sandbox.ServerOptions{Rewrite: func(e sandbox.Element) []byte { return nil }})
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == path {
-				w.WriteHeader(c.status)
-				return
-			}
-			next.ServeHTTP(w, r)
-		}))
-		defer server.Close()
-		environ["INDEXER_LEDGER_URL"] = server.URL
-		check(c.code, c.says)
-	}
-	environ["INDEXER_LEDGER_URL"] = ""
-	_, stderr := printed(t, config.ExitUsage, environ, "update", id)
-	require.Contains(t, stderr, "--ledger-url is missing")
-	printed(t, config.ExitUsage, environ, "update", "", "--ledger-url=http://127.0.0.1:1")
 }
 
 // The ledger is asked in the scope of the database, whatever the environment says.

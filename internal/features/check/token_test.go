@@ -37,43 +37,41 @@ func tokenFile(t *testing.T, token string) access.Config {
 
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	for _, version := range []string{"3.4", "3.6"} {
-		a, url, l := guarded(t, sandbox.ServerOptions{Version: version})
-		a.SetUser(sandbox.User{ID: "sleeper", Deactivated: true, Rights: []sandbox.Right{sandbox.CanReadAsAnyParty()}})
-		a.SetUser(sandbox.User{ID: "admin", Rights: []sandbox.Right{sandbox.ParticipantAdmin(), sandbox.CanReadAsAnyParty()}})
-		a.SetUser(sandbox.User{ID: "nobody"})
-		elsewhere := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: "participant9::1220ff"})
-		stranger := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: l.ParticipantID()})
-		for name, c := range map[string]struct {
-			token  string
-			tokens []string
-			says   string
-		}{
-			"good":                     {a.Token("indexer"), []string{"ok token/token", "ok token/audience", "ok token/accepted", "ok token/user"}, "may read as any party"},
-			"with a line break":        {a.Token("indexer") + "\n", []string{"ok token/token", "ok token/audience", "ok token/accepted", "ok token/user"}, ""},
-			"soon at its end":          {a.TokenFor("indexer", 10*time.Minute), []string{"warning token/token", "ok token/audience", "ok token/accepted", "ok token/user"}, "it expires at"},
-			"expired":                  {a.TokenFor("indexer", -time.Hour), []string{"problem token/token", "note token/accepted"}, "it expired at"},
-			"an administrator's":       {a.Token("admin"), []string{"ok token/token", "ok token/audience", "ok token/accepted", "note token/user"}, "administers the participant"},
-			"of a user without right":  {a.Token("nobody"), []string{"ok token/token", "ok token/audience", "ok token/accepted", "ok token/user"}, "may read as no party"},
-			"of a sleeping user":       {a.Token("sleeper"), []string{"ok token/token", "note token/audience", "problem token/accepted"}, "everything (403)"},
-			"of an unknown user":       {a.Token("ghost"), []string{"ok token/token", "note token/audience", "problem token/accepted"}, "everything (403)"},
-			"of another participant":   {elsewhere.Token("indexer"), []string{"ok token/token", "problem token/accepted"}, "participant9::1220ff"},
-			"of another issuer":        {stranger.Token("indexer"), []string{"ok token/token", "problem token/accepted"}, "refuses the token (401)"},
-			"not a token of this sort": {"0paque-s3cret", []string{"note token/token", "problem token/accepted"}, "no JSON web token"},
-		} {
-			report := look(t, Config{LedgerURL: url, LedgerAccess: tokenFile(t, c.token)})
-			require.Equal(t, c.tokens, of(report, GroupToken), "%s, %s", version, name)
-			text := ""
-			for _, f := range report.Findings {
-				text += f.Text + "\n"
-			}
-			require.Contains(t, text, c.says, name)
-			requireNoSecret(t, report, strings.TrimSpace(c.token), c.token[strings.LastIndexByte(c.token, '.')+1:])
-			if strings.Contains(name, "good") {
-				require.Contains(t, levels(report), "ok scope/reading")
-			} else if report.Problems > 0 {
-				require.Empty(t, report.Next)
-			}
+	a, url, l := guarded(t, sandbox.ServerOptions{})
+	a.SetUser(sandbox.User{ID: "sleeper", Deactivated: true, Rights: []sandbox.Right{sandbox.CanReadAsAnyParty()}})
+	a.SetUser(sandbox.User{ID: "admin", Rights: []sandbox.Right{sandbox.ParticipantAdmin(), sandbox.CanReadAsAnyParty()}})
+	a.SetUser(sandbox.User{ID: "nobody"})
+	elsewhere := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: "participant9::1220ff"})
+	stranger := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: l.ParticipantID()})
+	for name, c := range map[string]struct {
+		token  string
+		tokens []string
+		says   string
+	}{
+		"good":                     {a.Token("indexer"), []string{"ok token/token", "ok token/audience", "ok token/accepted", "ok token/user"}, "may read as any party"},
+		"with a line break":        {a.Token("indexer") + "\n", []string{"ok token/token", "ok token/audience", "ok token/accepted", "ok token/user"}, ""},
+		"soon at its end":          {a.TokenFor("indexer", 10*time.Minute), []string{"warning token/token", "ok token/audience", "ok token/accepted", "ok token/user"}, "it expires at"},
+		"expired":                  {a.TokenFor("indexer", -time.Hour), []string{"problem token/token", "note token/accepted"}, "it expired at"},
+		"an administrator's":       {a.Token("admin"), []string{"ok token/token", "ok token/audience", "ok token/accepted", "note token/user"}, "administers the participant"},
+		"of a user without right":  {a.Token("nobody"), []string{"ok token/token", "ok token/audience", "ok token/accepted", "ok token/user"}, "may read as no party"},
+		"of a sleeping user":       {a.Token("sleeper"), []string{"ok token/token", "note token/audience", "problem token/accepted"}, "everything (403)"},
+		"of an unknown user":       {a.Token("ghost"), []string{"ok token/token", "note token/audience", "problem token/accepted"}, "everything (403)"},
+		"of another participant":   {elsewhere.Token("indexer"), []string{"ok token/token", "problem token/accepted"}, "participant9::1220ff"},
+		"of another issuer":        {stranger.Token("indexer"), []string{"ok token/token", "problem token/accepted"}, "refuses the token (401)"},
+		"not a token of this sort": {"0paque-s3cret", []string{"note token/token", "problem token/accepted"}, "no JSON web token"},
+	} {
+		report := look(t, Config{LedgerURL: url, LedgerAccess: tokenFile(t, c.token)})
+		require.Equal(t, c.tokens, of(report, GroupToken), name)
+		text := ""
+		for _, f := range report.Findings {
+			text += f.Text + "\n"
+		}
+		require.Contains(t, text, c.says, name)
+		requireNoSecret(t, report, strings.TrimSpace(c.token), c.token[strings.LastIndexByte(c.token, '.')+1:])
+		if strings.Contains(name, "good") {
+			require.Contains(t, levels(report), "ok scope/reading")
+		} else if report.Problems > 0 {
+			require.Empty(t, report.Next)
 		}
 	}
 }
