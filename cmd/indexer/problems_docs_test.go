@@ -102,7 +102,7 @@ var documented = map[string]struct {
 	"store/network.go":        {1, []string{"the transaction history in the database is of another network"}},
 	"store/lock_out.go":       {1, []string{"other transactions kept the table locked at each", "other transactions kept the table locked (", "other transactions kept the table locked |"}},
 	"store/pqs.go":            {3, []string{"a schema can't be named so", "`pqs disable`", "`pqs enable`"}},
-	"store/prune.go":          {4, []string{"`prune`: the database was reset", "`prune --network`: records", "`prune --exported`: updates changed"}},
+	"store/prune.go":          {3, []string{"`prune`: the database was reset", "`prune --network`: records", "`prune --exported`: updates changed"}},
 	"store/prune_plan.go":     {2, []string{"`prune`: nothing would be left", "`prune`: it is not known what is active"}},
 	"store/publication.go":    {2, []string{"`publication enable`: the server", "`publication enable`, `disable`"}},
 	"store/reset.go":          {2, []string{"`reset` (and `reanchor`)"}},
