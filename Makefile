@@ -36,12 +36,12 @@ help: ## print this help
 #   ingest                        pages, batches, look-ups and tasks are handed on between goroutines
 #   participant, scan             one client is asked by many at a time, and several services at once
 #   internal/base: jsonhttp, access     all who ask share connections, a rate and a token
-#   internal/base: terminal, tracing    a bar moves and a trace ends while programs run
+#   internal/base/tracing               a trace ends while programs run
 #   internal/config                     settings change while programs run
 #   internal/features: admin, status, statuspage, check   something is shown while others write it
 #   store/internal: leadership, names, session   leads are lost meanwhile, and two number the same names
 RACED := ingest participant scan internal/config \
-	internal/base/access internal/base/jsonhttp internal/base/terminal internal/base/tracing \
+	internal/base/access internal/base/jsonhttp internal/base/tracing \
 	internal/features/admin internal/features/check internal/features/status internal/features/statuspage \
 	store/internal/leadership store/internal/names store/internal/session
 # But for these of ingest, which try a long list of rates and histories in virtual time.
@@ -50,7 +50,7 @@ NOT_RACED := TestLatency.* TestTheHistoryIsStoredExactlyOnceWhateverHappens
 # daemons that take over from each other, are stopped or cut off, run until they are current, or have commands run beside them.
 # TestRacedTests (internal/tools/brief) sees that each name is of a test, and that none of those that run with the race detector tries less with it.
 RACED_IN_STORE := TestLeadership.* TestWriters.* TestPartitionsOfTwoLeaders TestPartitionsAttachBeside.* TestMigrateAtOnce \
-	TestMigrateWhileTheSchemaIsBeingMade TestCommitOutcomeUnknownIsReadAgain TestHistoryRecordsBehindOthers TestPartyListsAreNumberedOnce TestListsAreRememberedWhenTheyAreCommitted \
+	TestMigrateWhileTheSchemaIsBeingMade Test.*CommitOutcomeUnknownIsReadAgain TestHistoryRecordsBehindOthers TestPartyListsAreNumberedOnce TestListsAreRememberedWhenTheyAreCommitted \
 	TestNothingIsRememberedOfCommitsThatTheDatabaseLost TestReadersAndTheLeaderGoOnWhileOneIsPruned TestFieldIndexesWhileALeaderWrites TestPoolerTakeover
 RACED_IN_APP := TestTheOtherDaemonTakesOver TestDaemonsThatLoseTheirSessions TestADaemonStandsDownForANewerVersion \
 	TestPostgresGoesAwayAndComesBack TestAnotherParticipantWhileRunning TestAStreamThatIsCuredGoesOn \

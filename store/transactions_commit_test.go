@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -86,6 +88,63 @@ func TestHistoryPositionMovesByCompareAndSwap(t *testing.T) {
 		_, err = h.l.CompleteTransactions(t.Context(), at)
 		require.ErrorIs(t, err, ErrPositionMoved)
 	}
+}
+
+// Rule: after any error from COMMIT the outcome is unknown: re-read, never assume.
+func TestHistoryCommitOutcomeUnknownIsReadAgain(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	wire := d.wire()
+	h := &testHistory{testDB: d, l: d.leadTransactions(d.open(wire.URL(), nil))}
+	ctx := t.Context()
+	h.append("a")
+	want := []string{"1:a"}
+	for i, doubt := range doubts {
+		id := fmt.Sprint("b", i)
+		want = append(want, fmt.Sprint(i+2, ":", id))
+		cut := wire.Order(doubt)
+		_, err := h.l.AppendTransactions(ctx, h.at, nil, storetest.RecordsOf([]string{id}))
+		require.ErrorContains(t, err, "outcome is unknown")
+		require.True(t, cut(ctx), "the connection was cut")
+		var at ledger.TransactionsPosition
+		require.Eventually(t, func() bool { // the server may still be at it
+			at, _, err = h.l.TransactionsPosition(ctx)
+			return err == nil && (doubt == throwaway.CutBeforeCommit || at.Revision > h.at.Revision)
+		}, storetest.WaitLimit, storetest.WaitTick)
+		if doubt == throwaway.CutBeforeCommit {
+			require.Equal(t, h.at, at)
+			h.append(id)
+		} else {
+			_, err := h.l.AppendTransactions(ctx, h.at, nil, storetest.RecordsOf([]string{id}))
+			require.ErrorIs(t, err, ErrPositionMoved, "a writer that assumes")
+			h.at = at
+		}
+		require.Equal(t, want, h.stored())
+	}
+}
+
+// A writer whose twin is in doubt waits for it instead of doubling it.
+func TestHistoryTwinInDoubtIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a")
+	meanwhile := func(end func(pgx.Tx) error) error {
+		tx := h.Begin("UPDATE indexer.transactions_position SET revision = revision + 1")
+		done := make(chan error, 1)
+		go func() {
+			_, err := h.l.AppendTransactions(t.Context(), h.at, nil, storetest.RecordsOf([]string{"b"}))
+			done <- err
+		}()
+		h.WaitForLock("%transactions_position%")
+		require.Equal(t, []string{"1:a"}, h.stored())
+		require.NoError(t, end(tx))
+		return <-done
+	}
+	require.ErrorIs(t, meanwhile(func(tx pgx.Tx) error { return tx.Commit(t.Context()) }), ErrPositionMoved)
+	require.Equal(t, []string{"1:a"}, h.stored())
+	h.at.Revision++
+	require.NoError(t, meanwhile(func(tx pgx.Tx) error { return tx.Rollback(t.Context()) }))
+	require.Equal(t, []string{"1:a", "2:b"}, h.stored())
 }
 
 // Records are written while those before them are, and stored behind them or not at all.
