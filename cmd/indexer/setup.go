@@ -17,24 +17,27 @@ type copySetupCommand struct{ app.SetupCopy }
 
 func (*copySetupCommand) Help() string {
 	return "Makes in a database what the indexer's commands made in another one of the same ledger, in this order: " +
-		"redactions, the schema of pqs enable, indexes, typed views with the columns that were published, publications, " +
-		"and grants. docs/runbook.md says when, and what it does not copy. What is there stays, so it can be done again."
+		"redactions (which erase at once), the schema of pqs enable, indexes, typed views with the columns that were " +
+		"published, publications, and grants. docs/runbook.md says when, and what it does not copy. What is there stays, " +
+		"so it can be done again."
 }
 
 func (c *copySetupCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	all, failed := 0, 0
-	err := app.CopySetup(ctx, c.SetupCopy, logger, func(kind, name string, err error) {
+	err := app.CopySetup(ctx, c.SetupCopy, logger, func(part app.SetupPart) {
 		all++
-		if err == nil {
-			fmt.Fprintf(out, "%s %s\n", kind, printable(name))
-			return
+		text := "made"
+		switch {
+		case part.Failure != nil:
+			failed++
+			text = "can't be made: " + part.Failure.Error()
+			if p, ok := errors.AsType[*ledger.Problem](part.Failure); ok {
+				text += ": " + p.Do
+			}
+		case part.There:
+			text = "was there"
 		}
-		failed++
-		text := err.Error()
-		if p, ok := errors.AsType[*ledger.Problem](err); ok {
-			text += ": " + p.Do
-		}
-		fmt.Fprintf(out, "%s %s can't be made: %s\n", kind, printable(name), printable(text))
+		fmt.Fprintf(out, "%s %s %s\n", part.Kind, printable(part.Name), printable(text))
 	})
 	if err == nil && failed > 0 {
 		err = fmt.Errorf("%d of %d parts can't be made", failed, all)

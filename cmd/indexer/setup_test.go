@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -156,7 +157,9 @@ func TestAnotherPastByTheRunbook(t *testing.T) {
 			}
 			said := run(words[1:]...)
 			if words[1] == "copy-setup" {
-				require.Regexp(t, `(?s)^redaction contract `+doomed+`\npqs pqs\nindex .*\ngrant customer\n$`, said)
+				require.Regexp(t, `(?s)^redaction contract `+doomed+` made\npqs pqs made\nindex .*\ngrant customer made\n$`, said)
+				require.NotContains(t, said, "was there")
+				require.Equal(t, strings.ReplaceAll(said, " made\n", " was there\n"), run(words[1:]...))
 			}
 		default:
 			execute(line)
@@ -203,17 +206,46 @@ func TestCopySetupSaysWhatItCanNot(t *testing.T) {
 	run(config.ExitUsage, "copy-setup", "--from-database-url", from)
 	environ["INDEXER_DATABASE_URL"] = to
 	run(config.ExitUsage, "copy-setup")
-	for range 2 {
+	for _, state := range []string{"made", "was there"} {
 		done := run(config.ExitFailed, "copy-setup", "--from-database-url", from)
 		require.Regexp(t, `(?m)^redaction contract `+contract+` can't be made: .*knows no contract`, done)
 		require.Regexp(t, `(?m)^view typed.registry_entry, of template registry:Registry.Entry:Entry can't be made: `, done)
-		require.Regexp(t, `(?m)^index created_field_name_\w+$`, done)
-		require.Regexp(t, `(?m)^pqs pqs$`, done)
-		require.Regexp(t, `(?m)^grant `+reader+`$`, done)
+		require.Regexp(t, `(?m)^index created_field_name_\w+ `+state+`$`, done)
+		require.Regexp(t, `(?m)^pqs pqs `+state+`$`, done)
+		require.Regexp(t, `(?m)^grant `+reader+` `+state+`$`, done)
 		require.Regexp(t, `(?m)^grant nobody-of-this-name can't be made: .*CREATE ROLE`, done)
 		require.Contains(t, done, "5 of 8 parts can't be made")
 	}
 	require.Equal(t, []string{"(" + reader + ")"}, query(t, to, "SELECT reader FROM indexer.readers"))
-	_, err = connect(t, to).Exec(t.Context(), "DROP OWNED BY "+pgx.Identifier{reader}.Sanitize()) // so that it can be dropped
-	require.NoError(t, err)
+
+	target := connect(t, to)
+	execute := func(statement string) {
+		t.Helper()
+		_, err := target.Exec(t.Context(), statement)
+		require.NoError(t, err, statement)
+	}
+	execute("CREATE SCHEMA typed CREATE VIEW registry_entry AS SELECT 1 AS x")
+	execute("INSERT INTO indexer.typed_views VALUES ('typed', 'registry_entry', 'template', 'registry', 'Registry', 'Entry', '', '[]')")
+	const taken = `(?m)^view typed.registry_entry, .* can't be made: view typed.registry_entry there is of `
+	require.Regexp(t, taken+"template .*, or has other columns", run(config.ExitFailed, "copy-setup", "--from-database-url", from))
+	execute("UPDATE indexer.typed_views SET kind = 'choice', choice = 'Other'")
+	require.Regexp(t, taken+"choice .*Other", run(config.ExitFailed, "copy-setup", "--from-database-url", from))
+
+	// Grants don't need what views do.
+	execute("DELETE FROM indexer.readers")
+	execute("ALTER TABLE indexer.package_contents RENAME package_version TO damaged")
+	done := run(config.ExitFailed, "copy-setup", "--from-database-url", from)
+	require.Contains(t, done, "the typed views can't be made: list the stored packages")
+	require.Contains(t, done, "grant "+reader+" made\n")
+
+	// Nothing is said of what an operator stops.
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	parts := 0
+	err = app.CopySetup(ctx, app.SetupCopy{Database: config.Database{DatabaseURL: to}, FromDatabase: config.FromDatabase{FromDatabaseURL: from}},
+		slog.New(slog.DiscardHandler), func(app.SetupPart) { parts++; stop() })
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, 1, parts)
+
+	execute("DROP OWNED BY " + pgx.Identifier{reader}.Sanitize()) // so that it can be dropped
 }

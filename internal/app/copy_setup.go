@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/features/typed"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
@@ -31,10 +33,17 @@ func (c SetupCopy) Validate() error {
 	return c.Database.Validate()
 }
 
+// SetupPart is what became of one thing that a command made in the other database.
+type SetupPart struct {
+	Kind, Name string
+	There      bool  // it was there before
+	Failure    error // why it can't be made
+}
+
 // CopySetup makes in one database what the indexer's commands made in another one: redactions first, because until then
 // it has the content, and grants last, because nobody should read what is not complete. What is there stays. made is
-// called for each part, with the error if it can't be made; the others are made all the same.
-func CopySetup(ctx context.Context, cfg SetupCopy, logger *slog.Logger, made func(kind, name string, err error)) error {
+// called for each part; where one can't be made the others are made all the same.
+func CopySetup(ctx context.Context, cfg SetupCopy, logger *slog.Logger, made func(SetupPart)) error {
 	from, err := cfg.source().Open(ctx, logger)
 	if err != nil {
 		return fmt.Errorf("--from-database-url: %w", err)
@@ -52,55 +61,111 @@ func CopySetup(ctx context.Context, cfg SetupCopy, logger *slog.Logger, made fun
 	if err != nil {
 		return err
 	}
-	for _, r := range had.Redactions {
-		what := audit.Redaction{ContractID: r.ContractID, UpdateID: r.UpdateID}
-		before, err := audit.New(to).RedactedBefore(ctx, what)
-		if err == nil && before == nil {
-			var report audit.RedactionReport
-			report, err = RunRedact(ctx, cfg.Database, what, r.Reason, true, logger)
-			err = errors.Join(err, report.VacuumFailed)
-		}
-		made("redaction", what.String(), err)
-	}
-	for _, name := range had.PQS {
-		made("pqs", name, to.EnablePQS(ctx, name))
-	}
-	for _, index := range had.Indexes { // before the views, which use them
-		_, _, err := to.CreateFieldIndex(ctx, index, true)
-		made("index", index.Name, err)
-	}
-	views := Views{ViewsSchema: ViewsSchema{Database: cfg.Database}}
-	_, err = changeViews(ctx, views, logger, func(w *viewsWork) ([]ViewReport, error) {
-		for _, v := range had.Views {
-			made("view", v.Schema+"."+v.Name+", of "+nameOf(v), w.copy(ctx, v))
-		}
-		return nil, nil
-	})
+	has, err := to.Setup(ctx)
 	if err != nil {
 		return err
 	}
+	part := func(kind, name string, do func() (there bool, err error)) {
+		if ctx.Err() != nil {
+			return
+		}
+		there, err := do()
+		if err == nil || ctx.Err() == nil {
+			made(SetupPart{Kind: kind, Name: name, There: there, Failure: err})
+		}
+	}
+	for _, r := range had.Redactions {
+		what := audit.Redaction{ContractID: r.ContractID, UpdateID: r.UpdateID}
+		part("redaction", what.String(), func() (bool, error) {
+			before, err := audit.New(to).RedactedBefore(ctx, what)
+			if err != nil || before != nil {
+				return before != nil, err
+			}
+			report, err := RunRedact(ctx, cfg.Database, what, r.Reason, true, logger)
+			return false, errors.Join(err, report.VacuumFailed)
+		})
+	}
+	for _, name := range had.PQS {
+		part("pqs", name, func() (bool, error) { return slices.Contains(has.PQS, name), to.EnablePQS(ctx, name) })
+	}
+	for _, index := range had.Indexes { // before the views, which use them
+		part("index", index.Name, func() (bool, error) {
+			_, changed, err := to.CreateFieldIndex(ctx, index, true)
+			return !changed, err
+		})
+	}
+	views := Views{ViewsSchema: ViewsSchema{Database: cfg.Database}}
+	_, noViews := changeViews(ctx, views, logger, func(w *viewsWork) ([]ViewReport, error) {
+		for _, v := range had.Views {
+			part("view", v.Schema+"."+v.Name+", of "+nameOf(v), func() (bool, error) { return w.copy(ctx, v, has.Views) })
+		}
+		return nil, nil
+	})
 	for _, name := range had.Publications {
-		made("publication", name, to.EnablePublication(ctx, name))
+		part("publication", name, func() (bool, error) {
+			return slices.Contains(has.Publications, name), to.EnablePublication(ctx, name)
+		})
 	}
 	for _, r := range had.Readers {
-		_, err := to.Grant(ctx, r)
-		made("grant", r.Role, err)
+		part("grant", r.Role, func() (bool, error) {
+			there := slices.ContainsFunc(has.Readers, func(h store.Reader) bool {
+				return h.Role == r.Role && h.AllParties == r.AllParties && h.History == r.History &&
+					slices.Equal(h.Parties, r.Parties)
+			})
+			_, err := to.Grant(ctx, r)
+			return there, err
+		})
+	}
+	if noViews != nil && ctx.Err() == nil {
+		return fmt.Errorf("the typed views can't be made: %w", noViews)
 	}
 	return ctx.Err()
 }
 
-// copy makes a view as another database has it: under its name, with the columns that were published there.
-func (w *viewsWork) copy(ctx context.Context, v store.TypedView) error {
+// copy makes a view as another database has it: under its name, with the columns that were published there. One that
+// has these already, perhaps with more behind them, stays.
+func (w *viewsWork) copy(ctx context.Context, v store.TypedView, has []store.TypedView) (there bool, err error) {
+	for _, h := range has {
+		named, same := h.Name == v.Name, isOf(h, subjectOfView(v))
+		if h.Schema != v.Schema || !named && !same {
+			continue
+		}
+		begins, err := beginsAs(h, v)
+		if err != nil || named && same && begins {
+			return true, err
+		}
+		return false, &ledger.Problem{
+			What: fmt.Sprintf("view %s.%s there is of %s, or has other columns", h.Schema, h.Name, nameOf(h)),
+			Do:   "drop that (`indexer views drop`), and copy again",
+		}
+	}
 	if v.Inferred != nil {
 		if err := w.addServed(ctx, true); err != nil {
-			return err
+			return false, err
 		}
 	}
 	w.cfg.Schema, w.cfg.All, w.replace, w.copied = v.Schema, true, true, &v
 	reports, err := w.again(ctx, []store.TypedView{v}, "no package that is stored has it")
-	if err == nil && reports[0].Failure != "" {
-		err = &ledger.Problem{What: reports[0].Failure, Do: "let the indexer run on until the packages are here, and copy " +
-			"again"}
+	for _, r := range reports {
+		if r.Failure != "" {
+			return false, &ledger.Problem{What: r.Failure,
+				Do: "let the indexer run on until the packages are here, and copy again"}
+		}
 	}
-	return err
+	return false, err
+}
+
+// beginsAs reports whether the first columns of a view are those of another.
+func beginsAs(v, other store.TypedView) (bool, error) {
+	columns, err := publishedBy(v)
+	if err != nil {
+		return false, err
+	}
+	first, err := publishedBy(other)
+	if err != nil || len(columns) < len(first) {
+		return false, err
+	}
+	return slices.EqualFunc(columns[:len(first)], first, func(a, b typed.Column) bool {
+		return a.Name == b.Name && a.Type == b.Type && slices.Equal(a.Path, b.Path)
+	}), nil
 }

@@ -273,8 +273,7 @@ func (w *viewsWork) make(ctx context.Context, subjects []*typed.Subject) (report
 
 // register registers a view of another database as one that is there, unless something else has its name.
 func (w *viewsWork) register(ctx context.Context, c *store.TypedViewsChange) error {
-	named := func(v store.TypedView) bool { return v.Name == w.copied.Name }
-	if w.copied == nil || slices.ContainsFunc(c.Registered, named) {
+	if w.copied == nil {
 		return nil
 	}
 	taken, err := c.Taken(ctx, w.copied.Name)
