@@ -2,7 +2,6 @@ package participant
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
@@ -258,19 +257,9 @@ func TestDataIsNotRedacted(t *testing.T) {
 }
 
 // tlsFake is a server with a certificate that nobody knows but its file.
-func tlsFake(t *testing.T, handlers map[string]http.HandlerFunc, change ...func(*tls.Config)) (server *httptest.Server, caFile string) {
-	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if handle, ok := handlers[r.URL.Path]; ok {
-			handle(w, r)
-			return
-		}
-		unknownPath(w, r)
-	}))
+func tlsFake(t *testing.T, handle http.Handler) (server *httptest.Server, caFile string) {
+	server = httptest.NewUnstartedServer(handle)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.TLS = &tls.Config{}
-	for _, ch := range change {
-		ch(server.TLS)
-	}
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server, fileOf(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
@@ -278,7 +267,7 @@ func tlsFake(t *testing.T, handlers map[string]http.HandlerFunc, change ...func(
 
 func TestUntrustedServerNeedsAnOperatorAtFirst(t *testing.T) {
 	t.Parallel()
-	server, caFile := tlsFake(t, everything())
+	server, caFile := tlsFake(t, newFake(t, everything()).Config.Handler)
 	c, err := New(Config{URL: server.URL}, anyParty)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)

@@ -124,6 +124,21 @@ func TestAnotherParticipantBetweenTwoReadsIsNotRead(t *testing.T) {
 	}
 }
 
+func TestIdentityIsCheckedOnNewTLSConnections(t *testing.T) {
+	t.Parallel()
+	s := newSwapped(t, called("PAR::one::12"), called("PAR::two::12"))
+	server, caFile := tlsFake(t, s.Config.Handler)
+	s.Server = server
+	c := newClient(t, s.fake, Server{}, anyParty, func(cfg *Config) { cfg.Access.CAFile = caFile })
+	_, err := c.Discover(t.Context())
+	require.NoError(t, err)
+	_, err = c.ReadUpdates(t.Context(), 4, 9)
+	require.NoError(t, err)
+	s.restart(c)
+	_, err = c.ReadUpdates(t.Context(), 4, 9)
+	requireChanged(t, s, err)
+}
+
 // The first participant stops while it makes the caller wait, and the repetition within the call meets the second.
 func TestAnotherParticipantDuringATailIsNotRead(t *testing.T) {
 	t.Parallel()
