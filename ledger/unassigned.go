@@ -2,7 +2,7 @@ package ledger
 
 import "slices"
 
-// UnassignedEvent is the departure of a contract from the source synchronizer.
+// UnassignedEvent is the unassignment of a contract from the source synchronizer.
 type UnassignedEvent struct {
 	Offset                Offset
 	NodeID                int32

@@ -26,26 +26,8 @@ const (
 // run works until ctx ends or the stream is done (nil both), or no stream can continue. After an error that is Lasting
 // it tries again every lookAgainAfter, so that an operator who has cured it need not restart.
 func (s *stream) run(ctx context.Context) error {
-	return s.repeat(ctx, s.attempt)
-}
-
-// finish lets the tasks beside a stream that was read do what is left, until ctx ends, and records what they have not
-// done.
-func (s *stream) finish(ctx context.Context, tasks *background) {
-	if !s.cfg.UntilCurrent || ctx.Err() != nil {
-		return
-	}
-	s.set(admin.Leads, true, "leading, current; finishing the tasks")
-	s.noteJob(func(p *progress) { p.done = true })
-	missing := tasks.finish(ctx)
-	s.noteJob(func(p *progress) { p.missing = missing })
-}
-
-// repeat calls attempt until it returns nil, ctx ends (nil), or no stream can continue. It waits lookAgainAfter after
-// each failure.
-func (s *stream) repeat(ctx context.Context, attempt func(context.Context) error) error {
 	for {
-		err := attempt(ctx)
+		err := s.attempt(ctx)
 		if err == nil {
 			return nil
 		}
@@ -70,6 +52,18 @@ func (s *stream) repeat(ctx context.Context, attempt func(context.Context) error
 		}
 		s.noteFailure(s, nil)
 	}
+}
+
+// finish lets the tasks beside a stream that was read do what is left, until ctx ends, and records what they have not
+// done.
+func (s *stream) finish(ctx context.Context, tasks *background) {
+	if !s.cfg.UntilCurrent || ctx.Err() != nil {
+		return
+	}
+	s.set(admin.Leads, true, "leading, current; finishing the tasks")
+	s.noteJob(func(p *progress) { p.done = true })
+	missing := tasks.finish(ctx)
+	s.noteJob(func(p *progress) { p.missing = missing })
 }
 
 // record records why the stream can't continue, for `indexer status`. Only a leader can write that; if another process

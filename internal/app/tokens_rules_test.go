@@ -302,7 +302,7 @@ func TestRulesOfMovements(t *testing.T) {
 	require.Equal(t, []string{"unknown false"}, texts(t, database, "SELECT concat_ws(' ', status, pending::text, ended_offset) FROM ledger.pending_instructions WHERE contract_id = 'i6'"))
 
 	// It is on its way from its last reassignment on, also where the one before is shown behind that, until it is seen
-	// to arrive, also where that is shown before its departure.
+	// to arrive, also where that is shown before its unassignment.
 	_, err = open(t, database).Exec(t.Context(), "CREATE TABLE indexer.reassignments_all PARTITION OF indexer.reassignments DEFAULT")
 	require.NoError(t, err)
 	for _, moved := range []struct{ rows, status string }{
