@@ -139,6 +139,7 @@ func (x *indexer) run(ctx context.Context) error {
 		}
 	})
 	if err == nil && ctx.Err() == nil {
+		x.tellHistoryNotRead(ctx)
 		group, groupCtx := errgroup.WithContext(ctx)
 		for _, s := range x.streams {
 			group.Go(func() error { return s.run(groupCtx) })

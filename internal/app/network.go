@@ -35,6 +35,37 @@ func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
 	return &networkUpdates{x, from}, nil
 }
 
+const historyNotRead = "the transaction history that is stored is not read any more: --scan-history=transactions " +
+	"reads it, from a Scan of Splice 0.6 or earlier; this process reads the updates of the network, and the records " +
+	"that follow from them are in schema network"
+
+// tellHistoryNotRead warns of a transaction history that was read into the other pair of schemas, where the updates of
+// the network are read now: nothing else would show that it ends.
+func (x *indexer) tellHistoryNotRead(ctx context.Context) {
+	if len(x.cfg.ScanURL) == 0 || x.cfg.ScanHistory == config.ScanTransactions || x.schemas.OfNetwork() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookFor)
+	defer cancel()
+	if err := x.store.CheckSchema(ctx); err != nil { // without a participant there may be no such pair
+		x.logger.DebugContext(ctx, "no transaction history was looked for", "reason", err)
+		return
+	}
+	heads, err := x.store.Heads(ctx)
+	var status store.Status
+	if err == nil && heads.Seq > 0 {
+		status, err = x.store.Status(ctx)
+	}
+	switch history := status.Transactions; {
+	case err != nil:
+		x.logger.WarnContext(ctx, "whether a transaction history is stored that is not read any more can't be found out",
+			"schema", x.schemas.Views, "error", err)
+	case history != nil && !status.TransactionsLeader.Leads:
+		x.logger.WarnContext(ctx, historyNotRead,
+			"schema", x.schemas.Views, "records", history.Records, "newest_record", history.NewestRecord)
+	}
+}
+
 func (n *networkUpdates) streams() []*stream {
 	return []*stream{{
 		indexer: n.indexer, lease: store.LeaseUpdates, title: "network", sourceName: scanService,

@@ -123,20 +123,31 @@ func TestNetworksThatAreRefused(t *testing.T) {
 	_, scan := scanOf(74, 200, sandbox.ScanOptions{})
 	_, other := scanOf(75, 200, sandbox.ScanOptions{})
 	_, strict := scanOf(74, 200, sandbox.ScanOptions{StrictInterface: true})
+	_, old := scanOf(74, 200, sandbox.ScanOptions{Fault: func(r *http.Request) *sandbox.Fault {
+		if !strings.HasPrefix(r.URL.Path, "/v2/updates") {
+			return nil
+		}
+		return &sandbox.Fault{Status: http.StatusNotFound, ContentType: "application/json",
+			Body: `{"error": "The requested resource could not be found."}`}
+	}})
 	database := networkDatabase(t)
 	require.NoError(t, RunIndexer(t.Context(), networkFor(database, serveScan(t, scan)), testLogger(t)))
 	for name, c := range map[string]struct {
 		scan *sandbox.Scan
 		want string
+		do   string
 	}{
-		"another network": {other, "schema network of database"},
-		"no such path":    {strict, "the Scan service does not say of which network it is"},
+		"another network":            {other, "schema network of database", "correct --scan-url or --database-url"},
+		"no path of Splice's":        {strict, "the Scan service does not say of which network it is", "--scan-history=transactions"},
+		"a Scan before Splice 0.4.2": {old, "the Scan service does not serve the updates of its network", "--scan-history=transactions"},
 	} {
-		err := RunIndexer(t.Context(), networkFor(database, serveScan(t, c.scan)), testLogger(t))
+		cfg := networkFor(database, serveScan(t, c.scan))
+		cfg.UntilCurrent = false
+		err := RunIndexer(t.Context(), cfg, testLogger(t))
 		var problem *ledger.Problem
 		require.ErrorAs(t, err, &problem, name)
 		require.Contains(t, problem.What, c.want)
-		require.NotEmpty(t, problem.Do)
+		require.Contains(t, problem.Do, c.do)
 	}
 	require.Empty(t, sandbox.Diff(scan.NetworkTruth(), networkRelations(t, database)))
 }

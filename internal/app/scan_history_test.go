@@ -43,7 +43,7 @@ func TestTheUpdatesOfANetworkBesideTheParticipants(t *testing.T) {
 }
 
 // If the service no longer has what a database began with, nothing is lost, nothing else is begun by itself, and the
-// stream says what to do; what it says does it.
+// stream says what to do; what it says does it. A history that is left behind is told of.
 func TestADatabaseWhoseHistoryTheServiceHasNoMore(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -51,22 +51,31 @@ func TestADatabaseWhoseHistoryTheServiceHasNoMore(t *testing.T) {
 	l.Grow(300)
 	old, recent, ancient := sandbox.NewScan(l, sandbox.ScanOptions{}), sandbox.NewScan(l, sandbox.ScanOptions{Release: "0.7.1"}), sandbox.NewScan(l, sandbox.ScanOptions{StrictInterface: true})
 	service := newSwitchable(t, old)
+	var log *journal // of the last start
 	start := func(database string, history config.ScanHistory) error {
 		cfg := networkFor(database, service.URL)
-		cfg.ScanHistory = history
-		return RunIndexer(t.Context(), cfg, testLogger(t))
+		cfg.TablesSchema, cfg.ViewsSchema = "indexer", "ledger"
+		cfg.ScanHistory, log = history, &journal{}
+		return RunIndexer(t.Context(), cfg, log.logger())
 	}
 	database := throwaway.Migrated(t, migrate)
 	require.NoError(t, start(database, config.ScanTransactions))
+	require.Empty(t, log.lines(t, historyNotRead))
 	service.turnTo(recent)
 	requireProblem(t, start(database, config.ScanTransactions), "gone from Splice 0.7 on", "--scan-history=updates")
 	require.Empty(t, sandbox.Diff(old.Truth(), historyRelations(t, database)))
 	require.NoError(t, start(database, config.ScanUpdates))
+	told := log.lines(t, historyNotRead)
+	require.Len(t, told, 1)
+	require.Equal(t, "ledger", told[0]["schema"])
+	require.EqualValues(t, len(old.EventIDs()), told[0]["records"])
+	require.Contains(t, told[0]["newest_record"], "2026-01-01T")
 	require.Empty(t, sandbox.Diff(old.Truth(), historyRelations(t, database)))
 	require.Empty(t, sandbox.Diff(recent.NetworkTruth(), networkRelations(t, database)))
 
 	database = throwaway.Database(t)
 	require.NoError(t, start(database, config.ScanUpdates))
+	require.Empty(t, log.lines(t, historyNotRead))
 	service.turnTo(ancient)
 	requireProblem(t, start(database, config.ScanUpdates), "of which network it is", "--scan-history=transactions")
 	require.Empty(t, sandbox.Diff(recent.NetworkTruth(), networkRelations(t, database)))

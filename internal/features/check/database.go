@@ -61,6 +61,8 @@ func (c *checker) checkDatabase(ctx context.Context) {
 	c.checkSessions(ctx, s, db)
 	if !c.readsNetwork() || c.cfg.LedgerURL != "" {
 		c.checkSchema(ctx, s, db, inspector, server)
+	} else if !c.cfg.Schemas.OfNetwork() {
+		c.checkHistoryNotRead(ctx, s, db, inspector)
 	}
 	if c.readsNetwork() {
 		c.checkNetworkPair(ctx, s, server)

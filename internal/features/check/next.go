@@ -1,7 +1,6 @@
 package check
 
 import (
-	"slices"
 	"strings"
 
 	"ledgerindexer/ingest"
@@ -17,10 +16,6 @@ func (c *checker) proposeNext() {
 		return
 	}
 	run := command("indexer run", c.cfg.Args)
-	if c.scan.without {
-		run = command("indexer run", slices.DeleteFunc(slices.Clone(c.cfg.Args),
-			func(arg string) bool { return strings.HasPrefix(arg, "--scan-") }))
-	}
 	pruned := c.ledger.pruned != nil && *c.ledger.pruned > 0 && c.cfg.Start == ingest.Start{}
 	switch {
 	case c.cfg.LedgerURL != "" && (c.stored.status.Snapshot != nil || c.stored.empty && pruned):

@@ -28,7 +28,6 @@ const newestRecords = 100
 
 type scanState struct {
 	reads     bool   // it serves something that is to be read
-	without   bool   // it is a Scan without a transaction history, which is to be read
 	networkID string // of its network; empty: not known
 }
 
@@ -141,8 +140,7 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, client *sc
 	case c.readsNetwork():
 		c.askForUpdates(ctx, s, client, service.Backfilling)
 	case errors.Is(err, ledger.ErrNotOffered):
-		c.scan.without = true
-		c.reportNoHistory(s)
+		reportNoHistory(s)
 	case err != nil:
 		what, do := explained(err)
 		s.problem("transactions", what, do)
@@ -197,19 +195,12 @@ func reportService(s section, service ledger.TransactionsService) {
 	}
 }
 
-// reportNoHistory reports a Scan of Splice 0.7 or later. If there is something else to read, the indexer runs without
-// it.
-func (c *checker) reportNoHistory(s section) {
-	const (
-		what = "this Scan has no transaction history (POST /v0/transactions): it is gone from Splice 0.7 on"
-		do   = "read the updates of the network instead, with --scan-history=updates, or leave --scan-url out, or give a " +
-			"Scan of Splice 0.6 or earlier; for holdings see ledger.holdings"
-	)
-	if c.cfg.LedgerURL == "" {
-		s.problem("transactions", what, do)
-		return
-	}
-	s.warn("transactions", what+"; the updates are read without it", do)
+// reportNoHistory reports a Scan of Splice 0.7 or later. The stream fails, also where there is something else to read.
+func reportNoHistory(s section) {
+	s.problem("transactions",
+		"this Scan has no transaction history (POST /v0/transactions): it is gone from Splice 0.7 on",
+		"leave out --scan-history=transactions, and the updates of the network are read instead, or give a Scan of Splice "+
+			"0.6 or earlier; for holdings see ledger.holdings")
 }
 
 func reportHistory(s section, records []ledger.Record) {

@@ -192,25 +192,22 @@ func TestScanBehindAProxyThatWantsAToken(t *testing.T) {
 	require.Equal(t, []string{"ok scan/url", "problem scan/token"}, of(report, GroupScan))
 }
 
-// Without updates to read, a Scan without a history is all that was asked for; with them the indexer continues. Either
-// way it is said what answers the question instead.
+// A Scan without the history that is asked for is a problem, also beside a participant: that stream would fail. It is
+// said what answers the question instead.
 func TestScanWithoutAHistory(t *testing.T) {
 	t.Parallel()
-	l := grown(20)
 	scanURL := serve(t, scanService(t, scanOptions{noHistory: true})).URL
-	f := find(t, look(t, Config{ScanURL: scanURL, ScanHistory: "transactions"}), GroupScan, "transactions")
-	require.Equal(t, Problem, f.Level)
-	require.Contains(t, f.Do, "ledger.holdings")
-	require.Contains(t, f.Do, "--scan-history=updates")
-
-	report := look(t, Config{
-		LedgerURL: simulated(t, l, sandbox.ServerOptions{}), ScanURL: scanURL, ScanHistory: "transactions", DatabaseURL: throwaway.Database(t),
-		Args: []string{"--scan-url=" + scanURL},
-	})
-	f = find(t, report, GroupScan, "transactions")
-	require.Equal(t, Warning, f.Level)
-	require.Contains(t, f.Do, "ledger.holdings")
-	require.Equal(t, []string{"indexer run"}, report.Next, "as is advised")
+	for _, ledgerURL := range []string{"", simulated(t, grown(20), sandbox.ServerOptions{})} {
+		report := look(t, Config{
+			LedgerURL: ledgerURL, ScanURL: scanURL, ScanHistory: "transactions", DatabaseURL: throwaway.Database(t),
+			Args: []string{"--scan-url=" + scanURL},
+		})
+		f := find(t, report, GroupScan, "transactions")
+		require.Equal(t, Problem, f.Level)
+		require.Contains(t, f.Do, "ledger.holdings")
+		require.Contains(t, f.Do, "leave out --scan-history=transactions")
+		require.Empty(t, report.Next)
+	}
 }
 
 // What comes next has the flags of the Scan service for the daemon, and not for the backfill, which knows none.
@@ -249,6 +246,28 @@ func TestStoredHistory(t *testing.T) {
 	require.Contains(t, f.Text, "DSO::2")
 	require.Equal(t, Note, find(t, look(t, scanOf("none")), GroupDatabase, "network").Level)
 	require.Equal(t, OK, find(t, look(t, Config{DatabaseURL: url}), GroupDatabase, "network").Level)
+
+	// where the updates are read instead, beside a participant or alone, nothing is added to it any more
+	without := scanOf("DSO::1")
+	without.ScanHistory = "updates"
+	beside := without
+	beside.LedgerURL = simulated(t, grown(20), sandbox.ServerOptions{})
+	leftBehind := func(cfg Config) Finding { return find(t, look(t, cfg), GroupDatabase, "history") }
+	for _, cfg := range []Config{without, beside} {
+		f := leftBehind(cfg)
+		require.Equal(t, Warning, f.Level)
+		require.Contains(t, f.Text, "1 record of a transaction history, the newest of 20")
+		require.Contains(t, f.Do, "--scan-history=transactions")
+	}
+	db, err := store.Open(store.Config{URL: url, Holder: "another daemon"})
+	require.NoError(t, err)
+	defer db.Close()
+	leader, _, err := db.LeadTransactions(t.Context())
+	require.NoError(t, err)
+	defer leader.Close()
+	for _, cfg := range []Config{without, beside} {
+		require.Contains(t, leftBehind(cfg).Text, ", which another daemon reads")
+	}
 }
 
 // Without a ledger to read, whose updates are stored already, and in which scope, is no question.

@@ -350,6 +350,10 @@ func (c *checker) reportStoredHistory(s section) {
 		}
 		return
 	}
+	if c.readsNetwork() {
+		reportHistoryNotRead(s, c.stored.status)
+		return
+	}
 	text := fmt.Sprintf("%s of the transaction history, moved %s", plural(int(stored.Records), "record"),
 		stored.UpdatedAt.UTC().Format(time.RFC3339))
 	if stored.Rereading {
@@ -372,6 +376,39 @@ func (c *checker) reportStoredHistory(s section) {
 	default:
 		s.ok("network", "the transaction history is of this network")
 	}
+}
+
+// checkHistoryNotRead looks for a transaction history in a pair of schemas into which nothing is to be read. Where that
+// is not of this release it is not looked at.
+func (c *checker) checkHistoryNotRead(ctx context.Context, s section, db *store.Store, inspector *store.Inspector) {
+	within, cancel := c.step(ctx)
+	defer cancel()
+	facts, err := inspector.Schema(within)
+	if err != nil || facts.Version != facts.Wanted {
+		return
+	}
+	switch status, err := db.Status(within); {
+	case err != nil:
+		s.note("history", "whether schema %s holds a transaction history can't be found out: %v", facts.Pair.Views, err)
+	case status.Transactions != nil:
+		reportHistoryNotRead(s, status)
+	}
+}
+
+// reportHistoryNotRead reports a stored transaction history that a daemon with these flags would leave as it is.
+func reportHistoryNotRead(s section, status store.Status) {
+	h, lead := status.Transactions, status.TransactionsLeader
+	text := plural(int(h.Records), "record") + " of a transaction history"
+	if !h.NewestRecord.IsZero() {
+		text += ", the newest of " + h.NewestRecord.Format(time.RFC3339)
+	}
+	if lead.Leads {
+		s.ok("history", "%s, which %s reads", text, lead.Holder)
+		return
+	}
+	s.warn("history", text+": with these flags `indexer run` adds nothing to it any more",
+		"to read it on, from a Scan of Splice 0.6 or earlier, run a daemon with --scan-history=transactions; else tell its "+
+			"readers: the records that follow from the updates of the network are in network.transactions")
 }
 
 func (c *checker) reportLeaders(s section) {
