@@ -67,7 +67,7 @@ type transactionsRun struct {
 	// The following is set when the service is asked who it is.
 	at     ledger.TransactionsPosition // after what is stored
 	writes transactionsWrites          // of what comes after it
-	pages  *TransactionPages
+	pages  *TransactionsPages
 }
 
 // Run works until ctx ends (nil; transactions under way are finished), UntilCurrent is reached (nil), or an error is
@@ -124,7 +124,7 @@ func (r *transactionsRun) begin(ctx context.Context) error {
 	if r.Watch.Resumed != nil {
 		r.Watch.Resumed(at)
 	}
-	r.at, r.pages = at, NewTransactionPages(r.Source, known, at.LastSeq == int64(len(known)))
+	r.at, r.pages = at, NewTransactionsPages(r.Source, known, at.LastSeq == int64(len(known)))
 	r.writes = transactionsWrites{sink: r.Sink, order: newOrderedCommits()}
 	return nil
 }

@@ -26,17 +26,17 @@ const (
 	transactionsMatchEvery = 10 * time.Minute
 )
 
-// TransactionPages reads the pages of a transaction history after known records. Each page is requested after one of
+// TransactionsPages reads the pages of a transaction history after known records. Each page is requested after one of
 // these. The records that come again must be the known ones; those after them are new, and known from then on.
-type TransactionPages struct {
+type TransactionsPages struct {
 	source TransactionsSource
 	known  []ledger.TransactionsMark // the last known records, the oldest first
 	all    bool                      // they are all there are
 }
 
-// NewTransactionPages reads after the last known records, which are in order. all says that they are all there are.
-func NewTransactionPages(source TransactionsSource, known []ledger.TransactionsMark, all bool) *TransactionPages {
-	return &TransactionPages{source: source, known: known, all: all}
+// NewTransactionsPages reads after the last known records, which are in order. all says that they are all there are.
+func NewTransactionsPages(source TransactionsSource, known []ledger.TransactionsMark, all bool) *TransactionsPages {
+	return &TransactionsPages{source: source, known: known, all: all}
 }
 
 // TransactionsMisfit is the error for a service whose records are not those that are known, or that does not know
@@ -49,7 +49,7 @@ type TransactionsMisfit struct {
 func (e *TransactionsMisfit) Error() string { return e.What }
 
 // Next reads the next records. None: there are no more. The error may be a *TransactionsMisfit.
-func (p *TransactionPages) Next(ctx context.Context) (records []ledger.Record, err error) {
+func (p *TransactionsPages) Next(ctx context.Context) (records []ledger.Record, err error) {
 	before := p.known
 	for range mostRefused {
 		from, ok := p.start()
@@ -73,7 +73,7 @@ func (p *TransactionPages) Next(ctx context.Context) (records []ledger.Record, e
 }
 
 // start returns the index of the record after which to read; -1: from the beginning.
-func (p *TransactionPages) start() (index int, ok bool) {
+func (p *TransactionsPages) start() (index int, ok bool) {
 	index = lastUnique(p.known[:max(0, len(p.known)-transactionsOverlap)])
 	if index < 0 && !p.all {
 		index = slices.IndexFunc(p.known, func(mark ledger.TransactionsMark) bool { return mark.Unique })
@@ -83,7 +83,7 @@ func (p *TransactionPages) start() (index int, ok bool) {
 
 // readAfter reads page after page until one has a new record, or a different one, or none to read on after. One page
 // may be too short for that.
-func (p *TransactionPages) readAfter(ctx context.Context, from int) ([]ledger.Record, error) {
+func (p *TransactionsPages) readAfter(ctx context.Context, from int) ([]ledger.Record, error) {
 	for {
 		page, err := p.page(ctx, from)
 		if err != nil {
@@ -117,7 +117,7 @@ func (p *TransactionPages) readAfter(ctx context.Context, from int) ([]ledger.Re
 
 // page requests the page after a known record. The error is ledger.ErrCursorRefused if the service can't page after it,
 // because more than one of its records has the event id: another one is to be used.
-func (p *TransactionPages) page(ctx context.Context, from int) ([]ledger.Record, error) {
+func (p *TransactionsPages) page(ctx context.Context, from int) ([]ledger.Record, error) {
 	if from < 0 {
 		return p.source.TransactionsAfter(ctx, "")
 	}
@@ -138,7 +138,7 @@ func (p *TransactionPages) page(ctx context.Context, from int) ([]ledger.Record,
 }
 
 // after names the place behind a known record.
-func (p *TransactionPages) after(index int) string {
+func (p *TransactionsPages) after(index int) string {
 	if index < 0 {
 		return "at the beginning"
 	}
@@ -146,7 +146,7 @@ func (p *TransactionPages) after(index int) string {
 }
 
 // take adds new records to the known ones, and forgets older ones.
-func (p *TransactionPages) take(records []ledger.Record) {
+func (p *TransactionsPages) take(records []ledger.Record) {
 	if excess := len(records) - ledger.TransactionsTail; excess > 0 {
 		p.known, p.all, records = nil, false, records[excess:]
 	}
@@ -184,7 +184,7 @@ func lastUnique(marks []ledger.TransactionsMark) int {
 }
 
 // areLast reports whether newest records, the newest first, are the last known ones.
-func (p *TransactionPages) areLast(newest []ledger.Record) bool {
+func (p *TransactionsPages) areLast(newest []ledger.Record) bool {
 	for i := range newest {
 		at := len(p.known) - 1 - i
 		if at < 0 {
@@ -206,7 +206,7 @@ type transactionsRead struct {
 
 // follow sends what it reads, until something fails or ctx ends. At the end of the history it goes on looking for more,
 // for transactionsMatchEvery: then who the service is, and what is stored, has to be asked again.
-func (p *TransactionPages) follow(ctx context.Context, to chan<- transactionsRead) {
+func (p *TransactionsPages) follow(ctx context.Context, to chan<- transactionsRead) {
 	defer close(to)
 	began, matched := time.Now(), false // the last known records came again, and nothing behind them
 	for {
@@ -233,7 +233,7 @@ func (p *TransactionPages) follow(ctx context.Context, to chan<- transactionsRea
 }
 
 // nextOrEnd reads the next records. There is no end before the newest record is known.
-func (p *TransactionPages) nextOrEnd(ctx context.Context) (records []ledger.Record, end bool, err error) {
+func (p *TransactionsPages) nextOrEnd(ctx context.Context) (records []ledger.Record, end bool, err error) {
 	for range 2 { // a record may come between the page and the newest ones
 		if records, err = p.Next(ctx); err != nil || len(records) > 0 {
 			return records, false, err
@@ -248,7 +248,7 @@ func (p *TransactionPages) nextOrEnd(ctx context.Context) (records []ledger.Reco
 
 // isStill reports whether the newest records of the service are the last known ones. Where they are equal to one
 // another, one more may have come; only a page shows that.
-func (p *TransactionPages) isStill(ctx context.Context) (bool, error) {
+func (p *TransactionsPages) isStill(ctx context.Context) (bool, error) {
 	newest, err := p.source.NewestTransactions(ctx, transactionsPollDepth)
 	return err == nil && p.areLast(newest), err
 }

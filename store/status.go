@@ -17,7 +17,7 @@ import (
 type Status struct {
 	ParticipantID string // empty: not recorded
 
-	Extent                    // not Started: the fields up to Hosting say nothing
+	Extent                    // where it is not Started, the fields from here to Hosting are zero
 	Frontier    ledger.Offset // everything up to here is fetched and stored; at least Watermark
 	UpdatedAt   time.Time     // when the watermark last moved
 	RecordTime  time.Time     // of the last update up to the watermark; zero: there is none
@@ -148,7 +148,7 @@ func (s *Store) status(ctx context.Context, tx pgx.Tx) (status Status, err error
 		return status, fmt.Errorf("read the frontier: %w", err)
 	}
 	status.Frontier = ledger.Offset(frontier)
-	return status, s.covered(ctx, tx, &status)
+	return status, s.readCoverage(ctx, tx, &status)
 }
 
 // transactionsStatus reads where the transaction history stands; nil where it was not begun.
@@ -225,8 +225,8 @@ func (s *Store) UpdatesBetween(ctx context.Context, from, to ledger.Offset) (n i
 // coverageShown is the most ranges that Status lists.
 const coverageShown = 200
 
-// covered reads which ranges are stored, and the first update that is.
-func (s *Store) covered(ctx context.Context, tx pgx.Tx, status *Status) error {
+// readCoverage reads which ranges are stored, the first update that is, and who has come and gone.
+func (s *Store) readCoverage(ctx context.Context, tx pgx.Tx, status *Status) error {
 	rows, err := queries.StatusCoverage(ctx, tx, coverageShown)
 	if err != nil {
 		return fmt.Errorf("read the coverage: %w", err)

@@ -45,9 +45,9 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 		line("network", "its updates are stored too, in schema %s: `indexer status --network` shows how far",
 			config.NetworkSchemas.Views)
 	}
-	for _, fact := range r.Facts(network) {
-		label := fact.Name
-		for _, text := range fact.Lines {
+	for _, said := range r.Lines(network) {
+		label := said.Name
+		for _, text := range said.Texts {
 			line(label, "%s", text)
 			label = ""
 		}

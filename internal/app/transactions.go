@@ -200,9 +200,9 @@ type transactionsSink struct {
 }
 
 func (s transactionsSink) AppendTransactions(
-	ctx context.Context, at ledger.TransactionsPosition, turn store.CommitOrder, records []ledger.Record,
+	ctx context.Context, at ledger.TransactionsPosition, order store.CommitOrder, records []ledger.Record,
 ) (ledger.TransactionsPosition, error) {
-	position, err := s.TransactionsWriter.AppendTransactions(ctx, at, turn, records)
+	position, err := s.TransactionsWriter.AppendTransactions(ctx, at, order, records)
 	if err != nil {
 		return position, err
 	}

@@ -167,7 +167,7 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 		return nil
 	}
 	h.begin("transaction history")
-	pages := ingest.NewTransactionPages(h.Source, nil, true)
+	pages := ingest.NewTransactionsPages(h.Source, nil, true)
 	var last ledger.TransactionsMark // that was read
 	for at := int64(0); at < standing.LastSeq; {
 		page, err := h.next(ctx, pages, last)
@@ -204,7 +204,7 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 
 // next returns the records after the last one that was read; none at the end. There is no reading on after a page of
 // records that share an event id: such a page is not the end where the service's newest record is another one.
-func (h *Transactions) next(ctx context.Context, pages *ingest.TransactionPages,
+func (h *Transactions) next(ctx context.Context, pages *ingest.TransactionsPages,
 	last ledger.TransactionsMark) ([]ledger.Record, error) {
 	for again := false; ; again = true { // more may come meanwhile
 		records, err := withRetry(ctx, h.Logger, func() ([]ledger.Record, error) {

@@ -31,26 +31,26 @@ func TestEveryTaskIsReported(t *testing.T) {
 	defer db.Close()
 	report := New(db, from)
 	require.True(t, report.TaskFails())
-	text, facts := encoded(t, report), fmt.Sprint(report.Facts(false))
+	text, lines := encoded(t, report), fmt.Sprint(report.Lines(false))
 	for _, name := range names {
 		require.Contains(t, text, "the reason of "+name[1]+`"`)
-		require.Regexp(t, `task `+name[1]+` \[failed \S+: the reason of `+name[1]+`\]`, facts)
+		require.Regexp(t, `task `+name[1]+` \[failed \S+: the reason of `+name[1]+`\]`, lines)
 	}
 	from.Tasks = []store.Task{{Name: store.StreamUpdates, FailedAt: time.Now()}, {Name: store.StreamTransactions, FailedAt: time.Now()}}
 	require.False(t, New(db, from).TaskFails(), "streams are none")
 }
 
 // A public report says of the parties that have come and gone what it can say without their names.
-func TestFactsOfHosting(t *testing.T) {
+func TestLinesOfHosting(t *testing.T) {
 	t.Parallel()
 	report := &Report{Streams: []Stream{{StateFloor: new(ledger.Offset(7)), Hosting: []store.HostingChange{
 		{Offset: 3000, Kind: ledger.TopologyRevoked, Party: "alice::1220"},
 	}}}}
-	facts := report.Public().Facts(false)
-	require.Equal(t, []Fact{{"events", []string{"complete after offset 0"}}, {"active set", []string{"known from offset 7"}}}, facts[:2])
-	require.Equal(t, "hosting", facts[2].Name)
-	require.Equal(t, "party … is not hosted here any more since offset 3000", facts[2].Lines[0])
-	require.Contains(t, facts[2].Lines[1], "take it out of --parties")
+	lines := report.Public().Lines(false)
+	require.Equal(t, []Line{{"events", []string{"complete after offset 0"}}, {"active set", []string{"known from offset 7"}}}, lines[:2])
+	require.Equal(t, "hosting", lines[2].Name)
+	require.Equal(t, "party … is not hosted here any more since offset 3000", lines[2].Texts[0])
+	require.Contains(t, lines[2].Texts[1], "take it out of --parties")
 }
 
 func encoded(t *testing.T, report *Report) string {

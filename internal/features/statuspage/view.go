@@ -58,7 +58,7 @@ type ledgerView struct {
 	Streams         []streamView
 	Work            []workView
 	Bar             *bar
-	Facts           []status.Fact
+	Lines           []status.Line
 }
 
 type streamView struct {
@@ -164,10 +164,10 @@ func newLedgerView(l LedgerData, now time.Time) ledgerView {
 	if len(l.Streams) > 0 {
 		v.Bar = new(newBar(l.Streams[0], l.Verified, endOf(l.Report), l.Name == "network"))
 	}
-	v.Facts = l.Facts(l.Name == "network")
+	v.Lines = l.Lines(l.Name == "network")
 	if l.GrowthDay != nil {
-		v.Facts = append(v.Facts, status.Fact{Name: "growth",
-			Lines: []string{signed(*l.GrowthDay) + " a day at this rate"}})
+		v.Lines = append(v.Lines, status.Line{Name: "growth",
+			Texts: []string{signed(*l.GrowthDay) + " a day at this rate"}})
 	}
 	return v
 }

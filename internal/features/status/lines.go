@@ -10,18 +10,18 @@ import (
 	"ledgerindexer/store"
 )
 
-// Fact is something that a report says, in words for people.
-type Fact struct {
+// Line is something that a report says, in words for people: under one name one text or several.
+type Line struct {
 	Name  string
-	Lines []string
+	Texts []string
 }
 
-// Facts are what a report says beside where its streams stand and who leads them. Offsets of a network are shown with
+// Lines are what a report says beside where its streams stand and who leads them. Offsets of a network are shown with
 // what they are made of.
-func (r *Report) Facts(network bool) (list []Fact) {
-	add := func(name string, lines ...string) {
-		if len(lines) > 0 {
-			list = append(list, Fact{name, lines})
+func (r *Report) Lines(network bool) (list []Line) {
+	add := func(name string, texts ...string) {
+		if len(texts) > 0 {
+			list = append(list, Line{name, texts})
 		}
 	}
 	for i := range r.Streams {
