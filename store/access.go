@@ -218,10 +218,28 @@ func (s *Store) unknownParties(ctx context.Context, tx pgx.Tx, parties []string)
 		pgx.Identifier{s.db.Config.Schemas.Views}.Sanitize()+".parties x WHERE x.party = p.party) ORDER BY 1", parties)
 }
 
+// likeliestPartiesSQL lists the stored parties that may be meant by a name: those of the same hint, then those whose
+// hints share at least a third of their pairs of letters.
+const likeliestPartiesSQL = `
+WITH asked AS (
+    SELECT lower(split_part($1, '::', 1)) AS hint
+), pairs AS (
+    SELECT DISTINCT substr(' ' || a.hint || ' ', i, 2) AS pair FROM asked a, generate_series(1, length(a.hint) + 1) i
+)
+SELECT p.party
+FROM asked a CROSS JOIN VIEWS.parties p CROSS JOIN LATERAL (
+    SELECT p.hint = split_part($1, '::', 1) AS same, (
+        SELECT count(DISTINCT substr(' ' || lower(p.hint) || ' ', i, 2)) FROM generate_series(1, length(p.hint) + 1) i
+        WHERE substr(' ' || lower(p.hint) || ' ', i, 2) IN (SELECT x.pair FROM pairs x)
+    ) * 2.0 / (length(p.hint) + length(a.hint) + 2) AS alike
+) l
+WHERE l.same OR l.alike > 0.33
+ORDER BY l.same DESC, l.alike DESC, p.party LIMIT 3`
+
 // unknownParty refuses parties that nothing stored names.
 func (s *Store) unknownParty(ctx context.Context, tx pgx.Tx, unknown []string) error {
-	likely, err := pg.Column[string](ctx, tx, "SELECT p.party FROM "+pgx.Identifier{s.db.Config.Schemas.Views}.Sanitize()+
-		".parties p WHERE lower(p.hint) = lower(split_part($1, '::', 1)) ORDER BY 1 LIMIT 3", unknown[0])
+	query := strings.ReplaceAll(likeliestPartiesSQL, "VIEWS", pgx.Identifier{s.db.Config.Schemas.Views}.Sanitize())
+	likely, err := pg.Column[string](ctx, tx, query, unknown[0])
 	if err != nil {
 		return fmt.Errorf("look for parties with names like %s: %w", unknown[0], err)
 	}

@@ -212,7 +212,7 @@ func (r *recordSeals) read(ctx context.Context, w Window) (records []ledger.Reco
 	if err != nil {
 		return nil, err
 	}
-	pages := ingest.NewTransactionPages(r.source, known, w.From == int64(len(known)))
+	pages := ingest.NewTransactionsPages(r.source, known, w.From == int64(len(known)))
 	for n := int(w.To - w.From); len(records) < n; {
 		page, err := pages.Next(ctx)
 		var misfit *ingest.TransactionsMisfit

@@ -84,7 +84,7 @@ func (h *servedTransactions) pages() [][]ledger.Record {
 
 func (h *servedTransactions) all() []ledger.Record {
 	h.t.Helper()
-	pages := ingest.NewTransactionPages(h.client, nil, true)
+	pages := ingest.NewTransactionsPages(h.client, nil, true)
 	var all []ledger.Record
 	for {
 		page, err := pages.Next(h.t.Context())
