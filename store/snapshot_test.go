@@ -239,19 +239,19 @@ func TestSnapshotRefusals(t *testing.T) {
 	require.NoError(t, l.DropSnapshot(ctx), "nothing to drop")
 	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true})
 	require.ErrorIs(t, err, ErrWatermarkMoved)
-	progress, err = l.BeginSnapshot(ctx, "participant::1", blobs, 101)
+	progress, err = l.BeginSnapshot(ctx, "participant::1", blobs, 100)
 	require.NoError(t, err)
 	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true})
 	require.NoError(t, err)
 
 	// A database that holds the ledger takes no snapshot, and loses nothing.
-	progress, err = l.BeginSnapshot(ctx, "participant::1", blobs, 101)
+	progress, err = l.BeginSnapshot(ctx, "participant::1", blobs, 100)
 	require.NoError(t, err)
 	require.True(t, progress.Finished, "the same snapshot is done already")
-	_, err = l.BeginSnapshot(ctx, "participant::1", storetest.Scope, 101)
-	storetest.RequireProblem(t, err, "already holds the ledger up to offset 101")
+	_, err = l.BeginSnapshot(ctx, "participant::1", storetest.Scope, 100)
+	storetest.RequireProblem(t, err, "already holds the ledger up to offset 100")
 	_, err = l.BeginSnapshot(ctx, "participant::1", blobs, 50)
-	storetest.RequireProblem(t, err, "already holds the ledger up to offset 101", "new database")
+	storetest.RequireProblem(t, err, "already holds the ledger up to offset 100", "new database")
 	storetest.RequireProblem(t, l.DropSnapshot(ctx), "already holds the ledger")
 	require.ErrorIs(t, l.Start(ctx, "participant::1", blobs, 0, true), ErrWatermarkMoved)
 }
@@ -304,4 +304,19 @@ func TestSnapshotPageBehindAnother(t *testing.T) {
 	require.Equal(t, "100", d.Watermark())
 	require.Equal(t, []string{"a", "b"}, d.Rows("SELECT contract_id FROM ledger.active_contracts ORDER BY 1"))
 	require.Equal(t, []string{"1", "3"}, d.Rows("SELECT ordinal FROM indexer.unknown_elements ORDER BY 1"), "by their places in the snapshot")
+}
+
+// The process that dropped a snapshot reads it again: the partitions went with it.
+func TestASnapshotIsReadAgainWhereItWasDropped(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.leadUpdates(d.store())
+	for range 2 {
+		progress, err := l.BeginSnapshot(t.Context(), "", storetest.Scope, 100)
+		require.NoError(t, err)
+		_, err = l.WriteSnapshotPage(t.Context(), progress, nil, ledger.SnapshotPage{Next: storetest.Token("t1"),
+			Entries: []ledger.ContractEntry{storetest.ActiveEntry(1, 0, "a", "sync::1", 0)}})
+		require.NoError(t, err)
+		require.NoError(t, l.DropSnapshot(t.Context()))
+	}
 }

@@ -120,7 +120,7 @@ func (p *Set) Ensure(ctx context.Context, relation string, rows iter.Seq[int64])
 // entries are of any of them.
 func (p *Set) EnsureUpTo(ctx context.Context, relation string, floor int64) error {
 	wanted := partUpTo(relation, floor)
-	if spans, _ := p.attached(relation); slices.Contains(spans, wanted.span) {
+	if spans, loaded := p.attached(relation); loaded && slices.Contains(spans, wanted.span) {
 		return nil
 	}
 	p.attaching.Lock()
