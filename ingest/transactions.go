@@ -37,7 +37,8 @@ type Transactions struct {
 	// Check, if set, checks that source and sink still belong together, before each try and before anything is done about
 	// a page that does not fit: another service may answer. It gets what the source reports of itself.
 	Check func(context.Context, ledger.TransactionsService) error
-	// UntilCurrent ends the loop when the service has nothing more.
+	// UntilCurrent ends the loop when the newest record that the service had at the start is stored, and what is equal to
+	// it.
 	UntilCurrent bool
 	Logger       *slog.Logger
 	Watch        TransactionsWatch
@@ -68,6 +69,9 @@ type transactionsRun struct {
 	at     ledger.TransactionsPosition // after what is stored
 	writes transactionsWrites          // of what comes after it
 	pages  *TransactionsPages
+	goal   ledger.TransactionsMark // the service's newest record then; none: it had none
+	seen   bool                    // the goal is stored
+	passed bool                    // so is a batch behind it, which has the records that are equal to the goal
 }
 
 // Run works until ctx ends (nil; transactions under way are finished), UntilCurrent is reached (nil), or an error is
@@ -124,8 +128,17 @@ func (r *transactionsRun) begin(ctx context.Context) error {
 	if r.Watch.Resumed != nil {
 		r.Watch.Resumed(at)
 	}
+	newest, err := r.Source.NewestTransactions(ctx, 1)
+	if err != nil {
+		return err
+	}
 	r.at, r.pages = at, NewTransactionsPages(r.Source, known, at.LastSeq == int64(len(known)))
 	r.writes = transactionsWrites{sink: r.Sink, order: newOrderedCommits()}
+	r.goal, r.seen, r.passed = ledger.TransactionsMark{}, true, false
+	if len(newest) > 0 {
+		r.goal = newest[0].Mark()
+		r.seen = slices.ContainsFunc(known, func(m ledger.TransactionsMark) bool { return m.Is(&newest[0]) })
+	}
 	return nil
 }
 
@@ -150,7 +163,11 @@ func (r *transactionsRun) read(ctx context.Context) (fits bool, err error) {
 		switch {
 		case idle && ctx.Err() != nil:
 			return fits, nil
-		case len(batch.records) > 0 && ctx.Err() == nil && r.writes.takes(batch.full()):
+		case idle && r.reachesGoal():
+			if err := r.reached(ctx); err != nil {
+				return fits, err
+			}
+		case len(batch.records) > 0 && ctx.Err() == nil && !r.reachesGoal() && r.writes.takes(batch.full()):
 			r.writes.begin(ctx, r.at, batch.records)
 			batch.records = nil
 		case idle && batch.err != nil:
@@ -194,16 +211,39 @@ func (r *transactionsRun) written(ctx context.Context) error {
 		r.warnUnknown(ctx, write.records)
 		r.meter.Add(ctx, r.at.LastSeq, len(write.records))
 		r.retry.Worked()
+		r.passed = r.passed || r.seen && r.goal.EventID != ""
+		r.seen = r.seen || slices.ContainsFunc(write.records, func(t ledger.Record) bool { return r.goal.Is(&t) })
 	}
 }
 
-// current is called when the history was read to its end, which ends reading again, and the loop if it is UntilCurrent.
+// reachesGoal reports whether the goal is reached although no page was without new records: from a busy service none
+// may ever be.
+func (r *transactionsRun) reachesGoal() bool { return r.passed && (r.UntilCurrent || r.at.Rereading) }
+
+// current is called when the history was read to its end.
 func (r *transactionsRun) current(ctx context.Context) error {
-	if r.at.Rereading && r.at.LastSeq == 0 {
+	switch {
+	case !r.seen:
+		return fmt.Errorf("the service serves nothing after the last stored record, but its newest is %q; or it serves "+
+			"fewer records in a page than share an event id", r.goal.EventID)
+	case r.at.Rereading && r.at.LastSeq == 0:
 		return errors.New("the service is behind: its history is empty, and records of it were stored")
 	}
 	r.retry.Worked()
 	r.meter.Idle()
+	if !r.caughtUp {
+		r.caughtUp = true
+		r.Logger.InfoContext(ctx, "caught up", "stream", "transactions", "last_seq", r.at.LastSeq)
+	}
+	err := r.reached(ctx)
+	if r.Watch.Current != nil && (err == nil || errors.Is(err, errReached)) {
+		r.Watch.Current()
+	}
+	return err
+}
+
+// reached notes that the goal is stored, which ends reading again, and the loop if it is UntilCurrent.
+func (r *transactionsRun) reached(ctx context.Context) error {
 	if r.at.Rereading {
 		at, err := r.Sink.CompleteTransactions(context.WithoutCancel(ctx), r.at)
 		if err != nil {
@@ -215,13 +255,6 @@ func (r *transactionsRun) current(ctx context.Context) error {
 		if r.Watch.Committed != nil {
 			r.Watch.Committed(at, 0)
 		}
-	}
-	if !r.caughtUp {
-		r.caughtUp = true
-		r.Logger.InfoContext(ctx, "caught up", "stream", "transactions", "last_seq", r.at.LastSeq)
-	}
-	if r.Watch.Current != nil {
-		r.Watch.Current()
 	}
 	if r.UntilCurrent {
 		return errReached
@@ -246,12 +279,14 @@ func (r *transactionsRun) misfits(ctx context.Context, misfit *TransactionsMisfi
 	}
 	last := r.pages.known[len(r.pages.known)-1]
 	switch {
-	case stored && !slices.ContainsFunc(newest, func(t ledger.Record) bool { return last.Is(&t) }):
+	case stored && r.pages.lacksLast(newest):
 		// another instance that lags, or one that lost its history and takes it in again
+		err := fmt.Errorf("the service is behind: the newest stored record, %q, is not in its history yet", last.EventID)
 		if r.UntilCurrent && !r.at.Rereading { // all that it shows is stored
+			r.Logger.WarnContext(ctx, "nothing more is read", "stream", "transactions", "reason", err)
 			return errReached
 		}
-		return fmt.Errorf("the service is behind: the newest stored record, %q, is not in its history yet", last.EventID)
+		return err
 	case misfit.Short:
 		return misfit // to be tried again
 	case time.Since(r.cleared) < clearEvery:

@@ -118,6 +118,7 @@ func TestAnEarlierEndIsWaitedFor(t *testing.T) {
 		"a replica lags":     {long, 137, "y"},
 		"it lost much":       {long, 5, "y"},
 		"one of two copies":  {long, 141, "y"},
+		"a copy lies before": {append(numbered("a", 140), history("x y x x")...), 142, "x"},
 		"everything is gone": {long, 0, "y"},
 		// Records that share an event id are behind the last one with an id of its own.
 		"all of one id": {short, 101, "x"},
@@ -327,21 +328,21 @@ func TestAServiceThatAlwaysChangesIsNotRereadWithoutAPause(t *testing.T) {
 		require.LessOrEqual(t, rereads, int(6*time.Hour/clearEvery)+1)
 		require.Less(t, l.service.requests("after"), 6*3600)
 		require.Positive(t, l.told.lines("the history must be read again once more, a while after the last time: "))
-		// In the end it stays.
+		// In the end it stays. Until it has a new record, one that lacks the last stored one passes for one that is behind.
 		l.service.intercept(nil)
+		l.service.grow(record("new", ""))
 		pass(time.Hour)
 		require.NoError(t, stop())
-		require.Equal(t, count(one), count(l.memory.stored()))
+		require.Equal(t, count(l.service.all()), count(l.memory.stored()))
 		_, going := l.memory.rereads()
 		require.False(t, going)
 	})
 }
 
-// A service that ignores what it is asked for, as behind a proxy that drops the requests' bodies, is tried again, and
-// nothing is stored twice.
-func TestAServiceThatIgnoresTheCursor(t *testing.T) {
+// A service that ignores what it is asked for stands behind a proxy that drops the requests' bodies, for example.
+func TestAServiceThatIgnoresTheCursorIsAProblem(t *testing.T) {
 	for _, stored := range []int{0, 10, 150} {
-		for _, page := range []int{1, 2, 10, 30} {
+		for _, page := range []int{1, 2, 10, 1000} {
 			t.Run(fmt.Sprintf("%d stored, pages of %d", stored, page), func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
 					l := newTransactionsLoop(t, numbered("a", stored))
@@ -349,10 +350,17 @@ func TestAServiceThatIgnoresTheCursor(t *testing.T) {
 					l.service.become(numbered("a", 200))
 					l.service.pageSize = page
 					l.service.after = func(string) []ledger.Record { return l.service.page(0) }
-					stop := l.run()
+					if page == 1000 {
+						l.service.pageSize = 30
+					}
+					l.run()
 					pass(time.Hour)
-					require.NoError(t, stop())
-					l.waits("the service ")
+					var problem *ledger.Problem
+					require.ErrorAs(t, l.ended(), &problem)
+					require.Contains(t, problem.What, "the service serves the beginning of its history when it is asked to read on after event id ")
+					require.Contains(t, problem.Do, "--scan-url")
+					rereads, _ := l.memory.rereads()
+					require.Zero(t, rereads, "what is stored stays")
 					for word, n := range count(l.memory.stored()) {
 						require.Equal(t, 1, n, word)
 					}
@@ -418,4 +426,47 @@ func TestRecordsFarApartCanShareAnEventID(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A service that has a new record with each request is read again to what was its newest, and not for ever.
+func TestABusyHistoryIsReadAgain(t *testing.T) {
+	for _, until := range []bool{false, true} {
+		t.Run(fmt.Sprint("until current ", until), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newTransactionsLoop(t, numbered("a", 300))
+				l.service.pageSize = 100
+				l.readAll()
+				l.set = func(h *Transactions) { h.UntilCurrent = until }
+				l.service.become(moved(l.service.all(), 299, 250))
+				requests := 0
+				l.service.before = func(string) error {
+					time.Sleep(time.Second)
+					requests++
+					l.service.grow(record(fmt.Sprint("new", requests), ""))
+					return nil
+				}
+				current := l.current()
+				stop := l.run()
+				pass(settled)
+				if until {
+					require.NoError(t, l.ended())
+				} else {
+					require.NoError(t, stop())
+				}
+				require.Equal(t, current, l.current(), "it is never at its end")
+				rereads, going := l.memory.rereads()
+				require.Equal(t, 1, rereads)
+				require.False(t, going)
+				for word, n := range count(l.memory.stored()) {
+					require.Equal(t, 1, n, word)
+				}
+			})
+		})
+	}
+}
+
+// moved is a history with one record at another position.
+func moved(records []ledger.Record, from, to int) []ledger.Record {
+	one := records[from]
+	return slices.Insert(slices.Delete(slices.Clone(records), from, from+1), to, one)
 }

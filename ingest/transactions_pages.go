@@ -93,6 +93,9 @@ func (p *TransactionsPages) readAfter(ctx context.Context, from int) ([]ledger.R
 		same := matching(rest, page)
 		switch {
 		case same < min(len(rest), len(page)):
+			if err := p.heeds(ctx, from, page); err != nil {
+				return nil, err
+			}
 			return nil, &TransactionsMisfit{What: fmt.Sprintf("%s the service has a record of event id %q, and another one, of "+
 				"%q, was stored", p.after(from+same), page[same].EventID, rest[same].EventID)}
 		case len(page) > len(rest):
@@ -124,7 +127,9 @@ func (p *TransactionsPages) page(ctx context.Context, from int) ([]ledger.Record
 	id := p.known[from].EventID
 	page, err := p.source.TransactionsAfter(ctx, id)
 	if err == nil && slices.ContainsFunc(page, func(t ledger.Record) bool { return t.EventID == id }) {
-		err = fmt.Errorf("%w, which a record after it has too: %q", ledger.ErrCursorRefused, id)
+		if err = p.heeds(ctx, from, page); err == nil {
+			err = fmt.Errorf("%w, which a record after it has too: %q", ledger.ErrCursorRefused, id)
+		}
 	}
 	if !errors.Is(err, ledger.ErrCursorRefused) {
 		return page, err
@@ -135,6 +140,23 @@ func (p *TransactionsPages) page(ctx context.Context, from int) ([]ledger.Record
 	p.known = slices.Clone(p.known) // Next may take the refusal back
 	p.known[from].Unique = false
 	return nil, err
+}
+
+// heeds returns a *ledger.Problem if a page after a known record, with records that should not be there, is the
+// beginning of the history: the service ignores what it is asked for.
+func (p *TransactionsPages) heeds(ctx context.Context, from int, page []ledger.Record) error {
+	if from < 0 {
+		return nil
+	}
+	beginning, err := p.source.TransactionsAfter(ctx, "")
+	if err != nil || !slices.EqualFunc(page, beginning, func(a, b ledger.Record) bool { return a.Mark().Is(&b) }) {
+		return err
+	}
+	return &ledger.Problem{
+		What: "the service serves the beginning of its history when it is asked to read on " + p.after(from),
+		Do: "look for a proxy between here and the service that drops the requests' bodies or answers from a cache; else " +
+			"read from another service (--scan-url)",
+	}
 }
 
 // after names the place behind a known record.
@@ -183,6 +205,22 @@ func lastUnique(marks []ledger.TransactionsMark) int {
 	return -1
 }
 
+// lacksLast reports whether newest records lack the last known one, or a copy of it.
+func (p *TransactionsPages) lacksLast(newest []ledger.Record) bool {
+	last, copies := p.known[len(p.known)-1], 0
+	for _, mark := range p.known {
+		if mark.EventID == last.EventID && mark.Fingerprint == last.Fingerprint {
+			copies++
+		}
+	}
+	for i := range newest {
+		if last.Is(&newest[i]) {
+			copies--
+		}
+	}
+	return copies > 0
+}
+
 // areLast reports whether newest records, the newest first, are the last known ones.
 func (p *TransactionsPages) areLast(newest []ledger.Record) bool {
 	for i := range newest {
@@ -215,8 +253,9 @@ func (p *TransactionsPages) follow(ctx context.Context, to chan<- transactionsRe
 			read.end, read.err = p.isStill(ctx)
 		}
 		if !read.end && read.err == nil {
-			read.records, read.end, read.err = p.nextOrEnd(ctx)
-			matched = read.end
+			if read.records, read.err = p.Next(ctx); read.err == nil && len(read.records) == 0 {
+				read.end, matched = true, true
+			}
 		}
 		select {
 		case to <- read:
@@ -230,20 +269,6 @@ func (p *TransactionsPages) follow(ctx context.Context, to chan<- transactionsRe
 			Sleep(ctx, transactionsPollEvery*3/4+rand.N(transactionsPollEvery/2))
 		}
 	}
-}
-
-// nextOrEnd reads the next records. There is no end before the newest record is known.
-func (p *TransactionsPages) nextOrEnd(ctx context.Context) (records []ledger.Record, end bool, err error) {
-	for range 2 { // a record may come between the page and the newest ones
-		if records, err = p.Next(ctx); err != nil || len(records) > 0 {
-			return records, false, err
-		}
-		if end, err = p.isStill(ctx); err != nil || end {
-			return nil, end, err
-		}
-	}
-	return nil, false, errors.New("the service serves nothing after the last stored record, and its newest is another " +
-		"one; or it serves fewer records in a page than share an event id")
 }
 
 // isStill reports whether the newest records of the service are the last known ones. Where they are equal to one

@@ -31,7 +31,7 @@ var documented = map[string]struct {
 	"ingest/fork_probe.go":         {4, []string{"the ledger ends below the checkpoint", "the ledger has another history"}},
 	"ingest/snapshot.go":           {1, []string{"an offset is above the ledger's end, or the participant is pruned above it, with `--change-scope`"}},
 	"ingest/start.go":              {3, []string{"the server does not report its ledger end", "the offset of `--start` or `--at-offset`", "`--at-offset` is below"}},
-	"ingest/transactions_pages.go": {1, []string{"the last N records of the transaction history"}},
+	"ingest/transactions_pages.go": {2, []string{"the last N records of the transaction history", "the service serves the beginning of its history"}},
 
 	"internal/base/access/access.go": {2, []string{"there is no token, or no client secret", "there are no certificates to begin with"}},
 	"internal/app/participant.go":    {1, nil}, // of a task, which ends nothing
