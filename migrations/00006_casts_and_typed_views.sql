@@ -11,7 +11,6 @@ CREATE TABLE typed_views (
     entity_name  text NOT NULL,
     choice       text NOT NULL,
     columns      jsonb NOT NULL,
-    inferred     bigint,
     made_at      timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (view_schema, view_name),
     UNIQUE (view_schema, kind, package_name, module_name, entity_name, choice)
@@ -19,7 +18,6 @@ CREATE TABLE typed_views (
 COMMENT ON TABLE typed_views IS 'The views that `indexer views create` made, and their columns in order: what was published stays.';
 COMMENT ON COLUMN typed_views.choice IS 'Name of a choice; empty for the others.';
 COMMENT ON COLUMN typed_views.columns IS 'Name, path in the value and SQL type of each column.';
-COMMENT ON COLUMN typed_views.inferred IS 'From how many stored values its types were inferred when it was last made. NULL: packages say them.';
 
 CREATE VIEW ledger.typed_views WITH (security_invoker = true) AS
 SELECT v.view_schema, v.view_name, v.kind, v.package_name, v.module_name, v.entity_name, nullif(v.choice, '') AS choice,

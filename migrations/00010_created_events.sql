@@ -92,7 +92,7 @@ CREATE FUNCTION ledger.created_with_key(contract_key jsonb) RETURNS SETOF ledger
 BEGIN ATOMIC
     SELECT * FROM ledger.created_events c
     WHERE jsonb_hash_extended(c.contract_key, 0) = jsonb_hash_extended(created_with_key.contract_key, 0) AND c.contract_key = created_with_key.contract_key; END;
-COMMENT ON FUNCTION ledger.created_with_key(jsonb) IS 'The rows of ledger.created_events with a contract key. It uses the index of keys where there is one (indexer index create TEMPLATE --key), which a condition on the column does not; without one it reads every creation event.';
+COMMENT ON FUNCTION ledger.created_with_key(jsonb) IS 'The rows of ledger.created_events with a contract key. It uses the index of keys where there is one (indexer index create --of keys), which a condition on the column does not; without one it reads every creation event.';
 
 -- Few columns, because each look-up in a query is planned with all of them.
 CREATE VIEW creations WITH (security_invoker = true) AS

@@ -75,30 +75,12 @@ ON CONFLICT (package_id) DO UPDATE SET tries = package_tries.tries + 1,
     next_at = now() + least(interval '1 day', interval '1 hour' * power(2, least(package_tries.tries, 10))), failure = excluded.failure;
 
 -- name: NamedPackageList :many
--- The packages of which events name templates or interfaces.
-SELECT package_id FROM templates
-UNION SELECT split_part(interface_id, ':', 1) FROM template_interfaces;
-
--- name: ServedSubjectList :many
--- What events name: templates, interfaces that have views and of which it is known what their packages are named, and the choices of either
--- that were exercised, where these are asked for: they are looked for in all exercises. An interface's package has its id for a name where the
--- name is not known.
-SELECT 'template' AS kind, package_name, module_name, entity_name, '' AS choice, array_agg(DISTINCT package_id)::text[] AS package_ids
-FROM templates GROUP BY package_name, module_name, entity_name
-UNION ALL
-SELECT 'interface', package_name::text, module_name, entity_name, '', array_agg(DISTINCT split_part(interface_id, ':', 1))::text[]
-FROM interface_names WHERE package_name IS NOT NULL GROUP BY package_name, module_name, entity_name
-UNION ALL
-SELECT CASE WHEN x.interface_id IS NULL THEN 'template' ELSE 'interface' END,
-    CASE WHEN x.interface_id IS NULL THEN t.package_name ELSE coalesce(nullif(p.package_name, ''), c.package_name, split_part(x.interface_id, ':', 1)) END,
-    CASE WHEN x.interface_id IS NULL THEN t.module_name ELSE split_part(x.interface_id, ':', 2) END,
-    CASE WHEN x.interface_id IS NULL THEN t.entity_name ELSE split_part(x.interface_id, ':', 3) END,
-    x.choice, array_agg(DISTINCT CASE WHEN x.interface_id IS NULL THEN t.package_id ELSE split_part(x.interface_id, ':', 1) END)::text[]
-FROM (SELECT DISTINCT e.template_ref, e.interface_id, e.choice FROM exercised e WHERE e.choice <> 'Archive' AND @with_choices::boolean) x
-LEFT JOIN templates t ON t.template_ref = x.template_ref
-LEFT JOIN packages p ON p.package_id = split_part(x.interface_id, ':', 1)
-LEFT JOIN package_contents c ON c.package_id = split_part(x.interface_id, ':', 1)
-GROUP BY 1, 2, 3, 4, 5;
+-- The packages of which events name templates or interfaces, with the name that a template's events give them.
+SELECT n.package_id, max(n.package_name)::text AS package_name FROM (
+    SELECT t.package_id, t.package_name FROM templates t WHERE t.package_id NOT LIKE '#%' -- a name instead of an id
+    UNION ALL SELECT split_part(i.interface_id, ':', 1), '' FROM template_interfaces i
+) n
+GROUP BY n.package_id ORDER BY 2, 1;
 
 -- name: TypedViewsLock :exec
 -- Lets one command at a time make views.
@@ -111,9 +93,9 @@ WHERE view_schema = coalesce(sqlc.narg('view_schema')::text, view_schema) AND pa
 ORDER BY view_schema, view_name;
 
 -- name: TypedViewUpsert :exec
-INSERT INTO typed_views (view_schema, view_name, kind, package_name, module_name, entity_name, choice, columns, inferred)
-VALUES (@view_schema, @view_name, @kind, @package_name, @module_name, @entity_name, @choice, @columns, @inferred)
-ON CONFLICT (view_schema, view_name) DO UPDATE SET columns = excluded.columns, inferred = excluded.inferred, made_at = now();
+INSERT INTO typed_views (view_schema, view_name, kind, package_name, module_name, entity_name, choice, columns)
+VALUES (@view_schema, @view_name, @kind, @package_name, @module_name, @entity_name, @choice, @columns)
+ON CONFLICT (view_schema, view_name) DO UPDATE SET columns = excluded.columns, made_at = now();
 
 -- name: TypedViewDelete :exec
 DELETE FROM typed_views WHERE view_schema = @view_schema AND view_name = @view_name;

@@ -1,10 +1,14 @@
 package sandbox
 
 import (
+	"archive/zip"
+	"bytes"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // compiled is a package as a participant stores it. Its id is the hash of its payload.
@@ -32,6 +36,27 @@ func packageID(name string) string {
 		n = n*131 + uint64(c)
 	}
 	return string(appendID(nil, 0, domainPackage, n, 4))
+}
+
+// Archive returns a DAR file with all packages that participants serve.
+func Archive() []byte {
+	var content bytes.Buffer
+	archive := zip.NewWriter(&content)
+	for id, payload := range payloads {
+		message := protowire.AppendBytes(protowire.AppendTag(nil, 3, protowire.BytesType), payload)
+		message = protowire.AppendString(protowire.AppendTag(message, 4, protowire.BytesType), id)
+		file, err := archive.Create(id + ".dalf")
+		if err == nil {
+			_, err = file.Write(message)
+		}
+		if err != nil {
+			panic(err) // of memory
+		}
+	}
+	if err := archive.Close(); err != nil {
+		panic(err)
+	}
+	return content.Bytes()
 }
 
 // listPackages answers GET /v2/packages.

@@ -82,3 +82,16 @@ func (s *Store) Packages(ctx context.Context) (_ []StoredPackage, err error) {
 	}
 	return list, err
 }
+
+// NamedPackages lists the packages that events of this ledger name. Of those that are known by an interface alone the
+// name is empty, and no version is given.
+func (s *Store) NamedPackages(ctx context.Context) (list []StoredPackage, err error) {
+	rows, err := queries.NamedPackageList(ctx, s.db.Pool)
+	if err != nil {
+		return nil, fmt.Errorf("list the packages that events name: %w", err)
+	}
+	for _, r := range rows {
+		list = append(list, StoredPackage{ID: r.PackageID, Name: r.PackageName})
+	}
+	return list, nil
+}

@@ -10,23 +10,6 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// PackagesBeside lists the packages that events of this ledger name, and whose content another ledger of this database
-// has: a network's packages are not served, and a participant's are. What lies in schemas that the role may not read is
-// left out.
-func (s *Store) PackagesBeside(ctx context.Context) (ids []string, err error) {
-	named, err := queries.NamedPackageList(ctx, s.db.Pool)
-	if err != nil {
-		return nil, fmt.Errorf("list the packages that events name: %w", err)
-	}
-	err = s.beside(ctx, func(table string) error {
-		rows, _ := s.db.Pool.Query(ctx, "SELECT package_id FROM "+table+" WHERE package_id = ANY ($1)", named)
-		list, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		ids = append(ids, list...)
-		return err
-	})
-	return ids, err
-}
-
 // PackageContentOfAny returns the content of a package that is stored, of this ledger or else of another one in this
 // database. A package's id is the hash of its content, so it is the same wherever it lies. The error is
 // ledger.ErrNotFound where it is not stored.

@@ -21,41 +21,6 @@ type TypedView struct {
 	Kind, Package, Module, Entity string
 	Choice                        string // of a choice; else empty
 	Columns                       []byte // JSON: what was published
-	Inferred                      *int64 // from how many values its types were inferred; nil: packages say them
-}
-
-// ServedSubject is a template, an interface or a choice of either that events name.
-type ServedSubject struct {
-	Interface               bool // it is an interface, or the choice is of one
-	Package, Module, Entity string
-	Choice                  string // empty: the template or interface itself
-	PackageIDs              []string
-}
-
-// ServedSubjects lists the templates that events name, the interfaces that have views, and, with choices, their choices
-// that were exercised, without Archive. Choices are looked for in all exercises.
-func (s *Store) ServedSubjects(ctx context.Context, choices bool) (_ []ServedSubject, err error) {
-	defer pg.Wrap(&err, "list what events name")
-	rows, err := queries.ServedSubjectList(ctx, s.db.Pool, choices)
-	list := make([]ServedSubject, len(rows))
-	for i, r := range rows {
-		list[i] = ServedSubject{r.Kind == "interface", r.PackageName, r.ModuleName, r.EntityName, r.Choice, r.PackageIds}
-	}
-	return list, err
-}
-
-// ReadTogether calls fn with a function that returns the rows of a query, as structs with a field for each column. All
-// queries read the same state of the database.
-func ReadTogether[T any](ctx context.Context, s *Store, fn func(read func(query string) ([]T, error)) error) error {
-	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		return fn(func(query string) ([]T, error) {
-			rows, err := tx.Query(ctx, query)
-			if err != nil {
-				return nil, err
-			}
-			return pgx.CollectRows(rows, pgx.RowToStructByPos[T])
-		})
-	})
 }
 
 // CheckTypedSchema refuses a name that typed views can't lie in.
@@ -95,8 +60,7 @@ func (s *Store) typedViews(ctx context.Context, db dbsqlc.DBTX, of TypedView) ([
 	}
 	list := make([]TypedView, len(rows))
 	for i, r := range rows {
-		list[i] = TypedView{r.ViewSchema, r.ViewName, r.Kind, r.PackageName, r.ModuleName, r.EntityName, r.Choice, r.Columns,
-			r.Inferred}
+		list[i] = TypedView{r.ViewSchema, r.ViewName, r.Kind, r.PackageName, r.ModuleName, r.EntityName, r.Choice, r.Columns}
 	}
 	return list, nil
 }
@@ -170,7 +134,7 @@ func (c *TypedViewsChange) Make(ctx context.Context, v TypedView, statements []s
 	}
 	err = queries.TypedViewUpsert(ctx, c.tx, dbsqlc.TypedViewUpsertParams{
 		ViewSchema: v.Schema, ViewName: v.Name, Kind: v.Kind, PackageName: v.Package, ModuleName: v.Module,
-		EntityName: v.Entity, Choice: v.Choice, Columns: v.Columns, Inferred: v.Inferred,
+		EntityName: v.Entity, Choice: v.Choice, Columns: v.Columns,
 	})
 	if err != nil {
 		return fmt.Errorf("register view %s.%s: %w", v.Schema, v.Name, err)

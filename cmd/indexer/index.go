@@ -23,8 +23,8 @@ type indexCommand struct {
 
 type indexCreate struct {
 	app.Index
+	darFlag
 	Anyway bool `env:"-" help:"Index a text field also where many of its values are the same."`
-	Infer  bool `env:"-" help:"Also of a template whose package is not there: infer the field's type from the values that are stored; of a network this is always done."`
 }
 
 func (*indexCreate) Help() string {
@@ -34,7 +34,7 @@ func (*indexCreate) Help() string {
 }
 
 func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	c.Index.Anyway, c.Index.Infer = c.Anyway, c.Infer
+	c.Index.Anyway, c.Index.DAR = c.Anyway, c.Files
 	r, err := app.CreateIndex(ctx, c.Index, logger)
 	if err != nil {
 		return err

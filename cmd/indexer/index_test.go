@@ -38,11 +38,11 @@ func TestIndex(t *testing.T) {
 	require.Regexp(t, `^owner \(text\) of payloads has the index created_field_owner_`, stdout)
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "bank:Bank.Account:Account", "limit")
 	require.Contains(t, stdout, "it serves conditions with =, IN, <, >, BETWEEN\n")
-	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "Account")
+	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "--of=lifetimes")
 	require.Regexp(t, `^made index lifetimes_field_\S+ of lifetimes by template: .*\nit serves conditions on the template in ledger.active_at`, stdout)
-	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "Account", "--choice=Account_Statement")
+	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "--of=exercises")
 	require.Regexp(t, `^made index exercised_field_\S+ of exercises by choice: .*\nit serves conditions on the choice\n$`, stdout)
-	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "Account", "--key")
+	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "--of=keys")
 	require.Regexp(t, `^made index created_field_key_\S+ of contract keys: .*\nit serves ledger.created_with_key\n$`, stdout)
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "list")
 	require.Regexp(t, `(?m)^created_field_owner_\w+ +owner \(text\) of payloads +[0-9]+ kB +complete$`, stdout)
@@ -54,8 +54,8 @@ func TestIndex(t *testing.T) {
 		"there is no template or interface \"Nothing\"": {"create", "Nothing", "owner"}, "there is no such field; there are owner": {"create", "bank:Bank.Account:Account", "ownr"},
 		"is the name of several: bank-api:Bank.Api.HoldingV1:Holding, bank:Bank.Cash:Holding": {"create", "Holding", "owner"}, "there is no such field": {"create", "bank:Bank.Account:Account", `x"'); DROP TABLE created; --`},
 		"name a template or an interface": {"create", "", "owner"}, "no index \"created_pkey\" was made: `indexer index list`": {"drop", "created_pkey"},
-		"has no choice \"Settle\"; it has: ":  {"create", "Account", "--choice=Settle"},
-		"name no field and no choice with it": {"create", "Account", "owner", "--key"}, "is no template: only contracts have keys": {"create", "bank-api:Bank.Api.HoldingV1:Holding", "--key"},
+		"has no choice \"Settle\"; it has: ": {"create", "Account", "owner", "--choice=Settle"}, "a field, or say --of": {"create", "Account"},
+		"name none with it": {"create", "Account", "owner", "--of=keys"}, "must be one of": {"create", "--of=everything"},
 		"there is no such field; there are actor, amount, at": {"create", "Account", "owner", "--choice=Account_Statement"},
 	} {
 		_, stderr := printed(t, config.ExitUsage, environ, append([]string{"index"}, args...)...)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -101,8 +102,8 @@ func TestAnotherPastByTheRunbook(t *testing.T) {
 		WHERE view_schema = 'mart' AND view_name = 'registry_entry'`)
 	require.NoError(t, err)
 	run("index", "create", "Account", "owner", "--anyway")
-	run("index", "create", "Account", "--key")
-	run("index", "create", "Account")
+	run("index", "create", "--of", "keys")
+	run("index", "create", "--of", "lifetimes")
 	run("pqs", "enable")
 	run("publication", "enable")
 	run("grant", "analyst", "--all-parties")
@@ -197,8 +198,10 @@ func TestCopySetupSaysWhatItCanNot(t *testing.T) {
 	require.NoError(t, owner.QueryRow(t.Context(), "SELECT contract_id FROM ledger.archived_events LIMIT 1").Scan(&contract))
 	run(0, "redact", "--contract", contract, "--reason", "request 17", "--apply")
 	run(0, "pqs", "enable")
-	run(0, "views", "create", "--template", "Entry", "--infer")
-	run(0, "index", "create", "Entry", "name", "--anyway", "--infer")
+	dar := filepath.Join(t.TempDir(), "packages.dar")
+	require.NoError(t, os.WriteFile(dar, sandbox.Archive(), 0o600))
+	run(0, "views", "create", "--template", "Entry", "--dar", dar)
+	run(0, "index", "create", "Entry", "name", "--anyway", "--dar", dar)
 	run(0, "grant", reader, "--parties", "alice::1220", "--anyway")
 	_, err := owner.Exec(t.Context(), "INSERT INTO indexer.readers (reader, all_parties, history) VALUES ('nobody-of-this-name', true, false)")
 	require.NoError(t, err)

@@ -20,7 +20,12 @@ type viewsCommand struct {
 
 type viewsCreate struct {
 	app.Views
-	Infer bool `env:"-" help:"Also of templates and interfaces whose package is not there: infer types from the values that are stored; of a network this is always done."`
+	darFlag
+}
+
+// darFlag is the flag of commands that need types.
+type darFlag struct {
+	Files []string `name:"dar" env:"-" sep:"none" placeholder:"FILE" help:"DAR file with packages that are not stored, as those of a network never are; may be repeated."`
 }
 
 func (*viewsCreate) Help() string {
@@ -30,15 +35,19 @@ func (*viewsCreate) Help() string {
 }
 
 func (c *viewsCreate) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	c.Views.Infer = c.Infer
+	c.DAR = c.Files
 	reports, err := app.CreateViews(ctx, c.Views, logger)
 	printViews(out, reports)
 	return viewsOutcome(reports, err)
 }
 
-type viewsRefresh struct{ app.ViewsSchema }
+type viewsRefresh struct {
+	app.ViewsSchema
+	darFlag
+}
 
 func (c *viewsRefresh) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	c.DAR = c.Files
 	reports, err := app.RefreshViews(ctx, c.ViewsSchema, logger)
 	if err == nil && len(reports) == 0 {
 		fmt.Fprintln(out, "no view was made")
@@ -71,13 +80,9 @@ func (v *viewsReport) print(out io.Writer) error {
 		fmt.Fprintln(out, "no view was made")
 		return nil
 	}
-	table := newTable(out, "VIEW", "COLUMNS", "TYPES", "OF")
+	table := newTable(out, "VIEW", "COLUMNS", "OF")
 	for _, r := range v.Views {
-		types := "of packages"
-		if r.Inferred > 0 {
-			types = inferredFrom(r)
-		}
-		row(table, r.Schema+"."+r.Name, fmt.Sprint(r.Columns), types, r.Of)
+		row(table, r.Schema+"."+r.Name, fmt.Sprint(r.Columns), r.Of)
 	}
 	return table.Flush()
 }
@@ -112,20 +117,10 @@ func printViews(out config.Output, reports []app.ViewReport) {
 		default:
 			fmt.Fprintf(out, "%s.%s, of %s: %d columns\n", r.Schema, r.Name, r.Of, r.Columns)
 		}
-		if r.Inferred > 0 {
-			fmt.Fprintf(out, "    types are %s\n", inferredFrom(r))
-		}
 		for _, change := range append(r.Changes, r.Notes...) {
 			fmt.Fprintf(out, "    %s\n", change)
 		}
 	}
-}
-
-func inferredFrom(r app.ViewReport) string {
-	if r.Inferred == 1 {
-		return "inferred from 1 value"
-	}
-	return fmt.Sprintf("inferred from %d values", r.Inferred)
 }
 
 // viewsOutcome is the error of a command that could not make some of the views.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,8 +25,6 @@ func TestViews(t *testing.T) {
 	}
 	_, stderr := printed(t, config.ExitProblem, environ, "views", "create", "--all")
 	require.Contains(t, stderr, "no package is stored")
-	_, stderr = printed(t, config.ExitProblem, environ, "views", "create", "--all", "--infer")
-	require.Contains(t, stderr, "and no event either")
 	stdout, _ := printed(t, config.ExitDone, environ, "views", "refresh")
 	require.Equal(t, "no view was made\n", stdout)
 
@@ -32,14 +32,20 @@ func TestViews(t *testing.T) {
 	require.Equal(t, config.ExitDone, code, stderr)
 	_, stderr = printed(t, config.ExitProblem, environ, "views", "create", "--template=Entry")
 	require.Contains(t, stderr, "no package is stored")
-	require.Contains(t, stderr, "--infer")
-	stdout, _ = printed(t, config.ExitDone, environ, "views", "create", "--template=Entry", "--infer", "--schema=inferred")
-	require.Regexp(t, `(?m)^made inferred.registry_entry, of template registry:Registry.Entry:Entry: [0-9]+ columns\n    types are inferred from [0-9]+ values$`, stdout)
+	require.Regexp(t, `which --dar FILE gives: .*registry [0-9a-f]{64}`, stderr)
+	dar := filepath.Join(t.TempDir(), "packages.dar")
+	require.NoError(t, os.WriteFile(dar, sandbox.Archive(), 0o600))
+	stdout, _ = printed(t, config.ExitDone, environ, "views", "create", "--template=Entry", "--dar", dar, "--schema=given")
+	require.Regexp(t, `(?m)^made given.registry_entry, of template registry:Registry.Entry:Entry: [0-9]+ columns$`, stdout)
 	stdout, _ = printed(t, config.ExitDone, environ, "views", "list")
-	require.Regexp(t, `(?m)^inferred.registry_entry +[0-9]+ +inferred from [0-9]+ values +template registry:Registry.Entry:Entry$`, stdout)
-	_, stderr = printed(t, config.ExitUsage, environ, "views", "create", "--template=Entri", "--infer")
+	require.Regexp(t, `(?m)^given.registry_entry +[0-9]+ +template registry:Registry.Entry:Entry$`, stdout)
+	stdout, _ = printed(t, config.ExitFailed, environ, "views", "refresh", "--schema=given")
+	require.Contains(t, stdout, "no package that is here has it; it stays as it is")
+	stdout, _ = printed(t, config.ExitDone, environ, "views", "refresh", "--schema=given", "--dar", dar)
+	require.Equal(t, 3, strings.Count(stdout, ": as it was\n"))
+	_, stderr = printed(t, config.ExitUsage, environ, "views", "create", "--template=Entri", "--dar", dar)
 	require.Contains(t, stderr, `there is no template or interface "Entri"`)
-	printed(t, config.ExitDone, environ, "views", "drop", "--all", "--schema=inferred")
+	printed(t, config.ExitDone, environ, "views", "drop", "--all", "--schema=given")
 
 	p := start(t, environ, "run")
 	db := connect(t, environ["INDEXER_DATABASE_URL"])

@@ -139,17 +139,13 @@ func (w *viewsWork) copy(ctx context.Context, v store.TypedView, has []store.Typ
 			Do:   "drop that (`indexer views drop`), and copy again",
 		}
 	}
-	if v.Inferred != nil {
-		if err := w.addServed(ctx, true); err != nil {
-			return false, err
-		}
-	}
 	w.cfg.Schema, w.cfg.All, w.replace, w.copied = v.Schema, true, true, &v
 	reports, err := w.again(ctx, []store.TypedView{v}, "no package that is stored has it")
 	for _, r := range reports {
 		if r.Failure != "" {
 			return false, &ledger.Problem{What: r.Failure,
-				Do: "let the indexer run on until the packages are here, and copy again"}
+				Do: "let the indexer run on until the packages are here, and copy again; or make the view with `indexer views " +
+					"create --dar FILE`"}
 		}
 	}
 	return false, err

@@ -14,15 +14,15 @@ import (
 	"ledgerindexer/store"
 )
 
-// Index says which index is meant: of a field, or of what there is of a template or a choice.
+// Index says which index is meant: of a field, or of all that there is of one kind.
 type Index struct {
 	config.Database
-	Template string `arg:"" help:"Template or interface: package-name:Module:Entity, or less where that names one."`
-	Path     string `arg:"" optional:"" help:"Field, with dots into records and behind constructors: owner, amount.initialAmount; or the column's name in a typed view. Without it the index is of lifetimes by template, or with --choice of exercises by choice."`
-	Choice   string `env:"-" placeholder:"NAME" help:"A choice of the template or interface: the field is one of its argument."`
-	Key      bool   `env:"-" help:"The index is of contract keys."`
-	Anyway   bool   `kong:"-"` // also where many values are the same
-	Infer    bool   `kong:"-"` // also of those whose types no package says, from the values that are stored
+	Template string   `arg:"" optional:"" help:"Template or interface: package-name:Module:Entity, or less where that names one."`
+	Path     string   `arg:"" optional:"" help:"Field, with dots into records and behind constructors: owner, amount.initialAmount; or the column's name in a typed view."`
+	Choice   string   `env:"-" placeholder:"NAME" help:"A choice of the template or interface: the field is one of its argument."`
+	Of       string   `env:"-" enum:",lifetimes,exercises,keys" default:"" placeholder:"WHAT" help:"In place of a field: lifetimes (by template), exercises (by choice) or keys (of contracts), of all templates and choices."`
+	Anyway   bool     `kong:"-"` // also where many values are the same
+	DAR      []string `kong:"-"` // files with packages, beside those that are stored
 }
 
 // IndexReport is what was made of an index.
@@ -33,20 +33,28 @@ type IndexReport struct {
 	Took    time.Duration
 }
 
+// wholeTables are the tables of indexes of no field.
+var wholeTables = map[string]store.IndexTable{"lifetimes": store.IndexLifetimes, "exercises": store.IndexExercised,
+	"keys": store.IndexCreated}
+
 // CreateIndex makes an index of a field in all payloads, interface views or choice arguments, of all lifetimes by
 // template, of all exercises by choice, or of all creations by contract key, or finishes one that was cut off. Indexing
 // continues meanwhile. Names that are wrong are a *config.UsageError.
 func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexReport, error) {
-	w, err := openTypes(ctx, Views{ViewsSchema: ViewsSchema{Database: cfg.Database}, Infer: cfg.Infer}, logger)
+	if cfg.Of != "" { // needs no type
+		db, err := cfg.Open(ctx, logger)
+		if err != nil {
+			return IndexReport{}, err
+		}
+		defer db.Close()
+		return createIndex(ctx, db, store.FieldIndex{Table: wholeTables[cfg.Of]}, cfg.Anyway)
+	}
+	w, err := openTypes(ctx, Views{ViewsSchema: ViewsSchema{Database: cfg.Database, DAR: cfg.DAR}}, logger)
 	if err != nil {
 		return IndexReport{}, err
 	}
 	defer w.db.Close()
-	return w.createIndex(ctx, cfg)
-}
-
-func (w *viewsWork) createIndex(ctx context.Context, cfg Index) (IndexReport, error) {
-	found, err := w.findServed(ctx, cfg.Template, cfg.Choice != "")
+	found, err := w.find(cfg.Template)
 	if err != nil {
 		return IndexReport{}, err
 	}
@@ -54,32 +62,27 @@ func (w *viewsWork) createIndex(ctx context.Context, cfg Index) (IndexReport, er
 	if err != nil {
 		return IndexReport{}, err
 	}
-	if cfg.Key && subject.Kind != typed.Template {
-		return IndexReport{}, &config.UsageError{Err: fmt.Errorf("%s is no template: only contracts have keys", subject)}
-	}
-	wanted := store.FieldIndex{Table: indexTable(subject, cfg)}
-	if cfg.Path != "" {
-		column, err := w.column(ctx, subject, cfg.Path)
-		if err != nil {
-			return IndexReport{}, err
-		}
-		wanted.Path, wanted.Type = column.PathName(), column.Type
-		wanted.Expression = column.Expression(w.db.ViewsSchema(), wanted.Table.Column())
-	}
-	start := time.Now()
-	index, changed, err := w.db.CreateFieldIndex(ctx, wanted, cfg.Anyway)
+	column, err := w.column(ctx, subject, cfg.Path)
 	if err != nil {
 		return IndexReport{}, err
 	}
-	report := IndexReport{FieldIndex: index, Changed: changed, Took: time.Since(start)}
-	if changed && cfg.Path != "" {
+	table := fieldTable(subject)
+	report, err := createIndex(ctx, w.db, store.FieldIndex{Table: table, Path: column.PathName(), Type: column.Type,
+		Expression: column.Expression(w.db.ViewsSchema(), table.Column())}, cfg.Anyway)
+	if err == nil && report.Changed {
 		report.Refresh, err = wideViews(ctx, w.db, subject)
 	}
 	return report, err
 }
 
+func createIndex(ctx context.Context, db *store.Store, wanted store.FieldIndex, anyway bool) (IndexReport, error) {
+	start := time.Now()
+	index, changed, err := db.CreateFieldIndex(ctx, wanted, anyway)
+	return IndexReport{FieldIndex: index, Changed: changed, Took: time.Since(start)}, err
+}
+
 // column returns the column of a field: as a view has published it, which uses no other index, or else of the type that
-// packages say, or, where that is wanted, the values.
+// packages say.
 func (w *viewsWork) column(ctx context.Context, of *typed.Subject, path string) (typed.Column, error) {
 	registered, err := w.db.TypedViews(ctx, "")
 	if err != nil {
@@ -94,7 +97,7 @@ func (w *viewsWork) column(ctx context.Context, of *typed.Subject, path string) 
 			return column, nil
 		}
 	}
-	shape, err := w.shape(ctx, of)
+	shape, err := w.packages.Shape(of)
 	if err != nil {
 		return typed.Column{}, typesUnknown(err)
 	}
@@ -123,14 +126,12 @@ func wideViews(ctx context.Context, db *store.Store, of *typed.Subject) (names [
 	return names, nil
 }
 
-// indexTable returns the table of which an index is made.
-func indexTable(of *typed.Subject, cfg Index) store.IndexTable {
-	switch {
-	case of.Kind == typed.Choice:
+// fieldTable returns the table that has the values of a subject.
+func fieldTable(of *typed.Subject) store.IndexTable {
+	switch of.Kind {
+	case typed.Choice:
 		return store.IndexExercised
-	case cfg.Path == "" && !cfg.Key:
-		return store.IndexLifetimes
-	case of.Kind == typed.Interface:
+	case typed.Interface:
 		return store.IndexViews
 	}
 	return store.IndexCreated
@@ -172,11 +173,7 @@ func chosenSubject(found []*typed.Subject, choice string) (*typed.Subject, error
 			choices = append(choices, s.Choice)
 		}
 	}
-	what := found[0].Package + ":" + found[0].Module + ":" + found[0].Entity
-	if choice == "" {
-		return nil, &config.UsageError{Err: fmt.Errorf("%s: only its choices are here: name one with --choice: %s", what,
-			strings.Join(choices, ", "))}
-	}
+	what := found[0].Owner()
 	return nil, &config.UsageError{Err: fmt.Errorf("%s has no choice %q; it has: %s", what, choice,
 		cmp.Or(strings.Join(choices, ", "), "none"))}
 }
@@ -184,10 +181,10 @@ func chosenSubject(found []*typed.Subject, choice string) (*typed.Subject, error
 // Validate refuses a configuration that names nothing, or two things.
 func (i Index) Validate() error {
 	switch {
-	case i.Template == "":
-		return errors.New("name a template or an interface")
-	case i.Key && (i.Path != "" || i.Choice != ""):
-		return errors.New("--key is of the contract keys of a template: name no field and no choice with it")
+	case i.Of != "" && i.Template+i.Choice != "":
+		return errors.New("--of is of all templates and choices: name none with it")
+	case i.Of == "" && (i.Template == "" || i.Path == ""):
+		return errors.New("name a template or an interface and a field, or say --of")
 	}
 	return nil
 }

@@ -2,6 +2,9 @@ package app
 
 import (
 	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -113,7 +116,15 @@ func explained(t *testing.T, conn *pgx.Conn, query string) []string {
 	return plan
 }
 
-// Of a network no packages are served: the values say of which type a field is, a view that was made, or the package of
+// dar writes a DAR file with the packages that participants serve, and returns its path.
+func dar(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "packages.dar")
+	require.NoError(t, os.WriteFile(path, sandbox.Archive(), 0o600))
+	return path
+}
+
+// Of a network no packages are served: a DAR file says of which type a field is, a view that was made, or the package of
 // a participant whose ledger lies in the same database. An index of no field needs none of them.
 func TestIndexesOfANetwork(t *testing.T) {
 	t.Parallel()
@@ -132,29 +143,44 @@ func TestIndexesOfANetwork(t *testing.T) {
 		require.True(t, report.Changed)
 		return report.Type
 	}
-	require.Empty(t, made(Index{Template: "splice-amulet:Splice.Amulet:Amulet"}))
-	require.Empty(t, made(Index{Template: "Amulet", Choice: "Amulet_Expire"}))
-	require.Empty(t, made(Index{Template: "Amulet", Key: true}))
-	require.Equal(t, "text", made(Index{Template: "Amulet", Path: "owner", Anyway: true}))
-	require.Equal(t, "numeric(38,10)", made(Index{Template: "LockedAmulet", Path: "amulet.amount.initialAmount"}))
-	require.Equal(t, "timestamp with time zone", made(Index{Template: "Amulet", Path: "at", Choice: "Amulet_Expire"}))
+	require.Empty(t, made(Index{Of: "lifetimes"}))
+	require.Empty(t, made(Index{Of: "exercises"}))
+	require.Empty(t, made(Index{Of: "keys"}))
+	var problem *ledger.Problem
+	_, err := create(Index{Template: "Amulet", Path: "owner", Anyway: true})
+	require.ErrorAs(t, err, &problem)
+	require.Regexp(t, `no type is known; events name packages that are not here, which --dar FILE gives: .*splice-amulet [0-9a-f]{64}`, problem.What)
+	given := []string{dar(t)}
+	require.Equal(t, "text", made(Index{Template: "Amulet", Path: "owner", Anyway: true, DAR: given}))
+	require.Equal(t, "numeric(38,10)", made(Index{Template: "LockedAmulet", Path: "amulet.amount.initialAmount", DAR: given}))
+	require.Equal(t, "timestamp with time zone", made(Index{Template: "Amulet", Path: "at", Choice: "Amulet_Expire", DAR: given}))
 	for _, wrong := range []Index{{Template: "Ambulet"}, {Template: "Amulet", Path: "keeper"}, {Template: "Amulet", Choice: "Amulet_Eat"}} {
+		wrong.DAR = given
 		_, err := create(wrong)
 		var usage *config.UsageError
 		require.ErrorAs(t, err, &usage)
 		require.Regexp(t, `splice-amulet:Splice.Amulet:Amulet`, err.Error())
 	}
 
-	views := ViewsSchema{Database: of, Schema: "typed_network"}
+	views := ViewsSchema{Database: of, Schema: "typed_network", DAR: given}
 	view := func(template string) ViewReport {
 		reports, err := CreateViews(t.Context(), Views{ViewsSchema: views, Templates: []string{template}}, testLogger(t))
 		require.NoError(t, err)
 		return reports[0]
 	}
-	require.Positive(t, view("Amulet").Inferred)
-	execute(t, database, `UPDATE network_indexer.created SET payload = jsonb_set(payload, '{amount,createdAt,number}', '"007"')
-		WHERE payload #> '{amount,createdAt,number}' IS NOT NULL`)
-	require.Equal(t, "bigint", made(Index{Template: "Amulet", Path: "amount.createdAt.number"}), "as the view has it, which uses no other index")
+	require.True(t, view("Amulet").New)
+	require.Positive(t, count(t, database, "typed_network."+view("Amulet").Name))
+	_, err = create(Index{Template: "NoSuch", Path: "x", DAR: given})
+	require.ErrorContains(t, err, `there is no template or interface "NoSuch"`)
+	views.DAR = nil
+	reports, err := RefreshViews(t.Context(), views, testLogger(t))
+	require.NoError(t, err)
+	for _, r := range reports {
+		require.Contains(t, r.Failure, "no package that is here has it; it stays as it is")
+	}
+	listed, err := ListViews(t.Context(), views, testLogger(t))
+	require.NoError(t, err)
+	require.Len(t, listed, len(reports))
 
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), effects())
 	cfg.PackagesInterval = often
@@ -162,36 +188,43 @@ func TestIndexesOfANetwork(t *testing.T) {
 	waitFor(t, database, lastUpdate(l))
 	waitUntil(t, database, everyTypeKnown)
 	require.NoError(t, daemon.finish())
-	require.Zero(t, view("LockedAmulet").Inferred, "the participant's packages say it")
-	reports, err := RefreshViews(t.Context(), views, testLogger(t))
+	require.True(t, view("LockedAmulet").New, "the participant's packages say it")
+	reports, err = RefreshViews(t.Context(), views, testLogger(t))
 	require.NoError(t, err)
 	for _, r := range reports {
 		require.Empty(t, r.Failure)
-		unknown := strings.HasPrefix(r.Of, "choice Amulet_ExpireV2 of ") // of a later version than any package that is here
-		require.Equal(t, unknown, r.Inferred > 0, r.Of)
+		require.Empty(t, r.Changes)
 	}
 	require.Equal(t, "timestamp with time zone", made(Index{Template: "LockedAmulet", Path: "lock.expiresAt"}))
 }
 
-// Where a participant's package is not there, an index of no field needs none, and one of a field has the type of the
-// values only if asked.
+// A package that a participant does not give is named, and can be given in a file.
 func TestIndexesWithoutPackages(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 78})
 	l.Grow(200)
-	database, _ := withTypes(t, l, sandbox.ServerOptions{Fault: noPackages}, effects(), noTypeKnown)
+	noPackages := func(r *http.Request) *sandbox.Fault {
+		if strings.HasPrefix(r.URL.Path, "/v2/packages/") {
+			return &sandbox.Fault{Status: 404, ContentType: "application/json", Body: `{"code":"PACKAGE_NOT_FOUND"}`}
+		}
+		return nil
+	}
+	database, _ := withTypes(t, l, sandbox.ServerOptions{Fault: noPackages}, effects(), "EXISTS (SELECT FROM ledger.packages WHERE types = 'missing')")
 	create := func(index Index) (IndexReport, error) {
 		index.DatabaseURL = database
 		return CreateIndex(t.Context(), index, testLogger(t))
 	}
-	_, err := create(Index{Template: "bank:Bank.Account:Account"})
+	_, err := create(Index{Of: "lifetimes"})
 	require.NoError(t, err)
 	_, err = create(Index{Template: "Account", Path: "limit"})
 	var problem *ledger.Problem
 	require.ErrorAs(t, err, &problem)
-	require.Contains(t, problem.Do, "--infer")
-	report, err := create(Index{Template: "Account", Path: "limit", Infer: true})
+	require.Regexp(t, `--dar FILE gives: .*bank [0-9a-f]{64}`, problem.What)
+	_, err = create(Index{Template: "Account", Path: "limit", DAR: []string{"/nowhere.dar"}})
+	var usage *config.UsageError
+	require.ErrorAs(t, err, &usage)
+	report, err := create(Index{Template: "Account", Path: "limit", DAR: []string{dar(t)}})
 	require.NoError(t, err)
 	require.Equal(t, "numeric(38,10)", report.Type)
 }

@@ -17,27 +17,20 @@ import (
 
 // ViewReport is what became of a view.
 type ViewReport struct {
-	Schema  string `json:"schema"`
-	Name    string `json:"name"` // empty where there is no view, because of Failure
-	Of      string `json:"of"`   // what it is of
-	Columns int    `json:"columns"`
-	// from how many values its types were inferred; 0: packages say them
-	Inferred int64    `json:"inferred_from,omitempty"`
-	New      bool     `json:"new,omitempty"`
-	Changes  []string `json:"changes,omitempty"` // of one that was there before
-	Notes    []string `json:"notes,omitempty"`   // what is not known of it
-	Failure  string   `json:"failure,omitempty"`
+	Schema  string   `json:"schema"`
+	Name    string   `json:"name"` // empty where there is no view, because of Failure
+	Of      string   `json:"of"`   // what it is of
+	Columns int      `json:"columns"`
+	New     bool     `json:"new,omitempty"`
+	Changes []string `json:"changes,omitempty"` // of one that was there before
+	Notes   []string `json:"notes,omitempty"`   // what is not known of it
+	Failure string   `json:"failure,omitempty"`
 }
 
 // CreateViews makes views of templates, interfaces and their choices, and replaces those that are there. With All, what
 // can't be made is reported, and the others are made; else that is the error.
 func CreateViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewReport, error) {
 	return changeViews(ctx, cfg, logger, func(w *viewsWork) ([]ViewReport, error) {
-		if w.cfg.Infer {
-			if err := w.addServed(ctx, true); err != nil {
-				return nil, err
-			}
-		}
 		owners, err := w.chosen()
 		if err != nil {
 			return nil, err
@@ -56,8 +49,7 @@ func CreateViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewRep
 }
 
 // RefreshViews replaces the views that were made before by views of what their types are now. Columns are added, and
-// none is dropped or changes its type. Types that were inferred are replaced by those of the packages if these are
-// stored now, and else inferred again.
+// none is dropped or changes its type.
 func RefreshViews(ctx context.Context, cfg ViewsSchema, logger *slog.Logger) ([]ViewReport, error) {
 	return changeViews(ctx, Views{ViewsSchema: cfg, All: true}, logger, func(w *viewsWork) ([]ViewReport, error) {
 		w.replace = true
@@ -65,12 +57,7 @@ func RefreshViews(ctx context.Context, cfg ViewsSchema, logger *slog.Logger) ([]
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(registered, func(v store.TypedView) bool { return v.Inferred != nil }) {
-			if err := w.addServed(ctx, true); err != nil {
-				return nil, err
-			}
-		}
-		return w.again(ctx, registered, "no package has it any more; it stays as it is")
+		return w.again(ctx, registered, "no package that is here has it; it stays as it is")
 	})
 }
 
@@ -79,15 +66,12 @@ func (w *viewsWork) again(
 	ctx context.Context, before []store.TypedView, gone string,
 ) (reports []ViewReport, err error) {
 	for _, v := range before {
-		w.cfg.Infer = v.Inferred != nil
-		subjects := []*typed.Subject{subjectOfView(v)}
-		if i := slices.IndexFunc(w.subjects, func(s *typed.Subject) bool { return isOf(v, s) }); i >= 0 {
-			subjects = w.subjects[i : i+1]
-		} else if !w.cfg.Infer {
+		i := slices.IndexFunc(w.subjects, func(s *typed.Subject) bool { return isOf(v, s) })
+		if i < 0 {
 			reports = append(reports, ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v), Failure: gone})
 			continue
 		}
-		made, err := w.make(ctx, subjects)
+		made, err := w.make(ctx, w.subjects[i:i+1])
 		if err != nil {
 			return reports, err
 		}
@@ -109,11 +93,7 @@ func ListViews(ctx context.Context, cfg ViewsSchema, logger *slog.Logger) (repor
 		if err != nil {
 			return nil, err
 		}
-		report := ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v), Columns: len(columns)}
-		if v.Inferred != nil {
-			report.Inferred = *v.Inferred
-		}
-		reports = append(reports, report)
+		reports = append(reports, ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v), Columns: len(columns)})
 	}
 	return reports, err
 }
@@ -238,7 +218,7 @@ func chunked(subjects []*typed.Subject) func(func([]*typed.Subject) bool) {
 func (w *viewsWork) make(ctx context.Context, subjects []*typed.Subject) (reports []ViewReport, err error) {
 	shapes, failures := make([]typed.Shape, len(subjects)), make([]error, len(subjects))
 	for i, s := range subjects {
-		shapes[i], failures[i] = w.shape(ctx, s)
+		shapes[i], failures[i] = w.packages.Shape(s)
 		var unknown *typed.UnknownError
 		if failures[i] != nil && (!errors.As(failures[i], &unknown) || !w.cfg.All) {
 			return nil, typesUnknown(failures[i])
@@ -255,7 +235,7 @@ func (w *viewsWork) make(ctx context.Context, subjects []*typed.Subject) (report
 			if w.replace && !slices.ContainsFunc(c.Registered, func(v store.TypedView) bool { return isOf(v, s) }) {
 				continue // another command dropped it
 			}
-			report := ViewReport{Schema: w.cfg.Schema, Of: s.String(), Inferred: shapes[i].Inferred}
+			report := ViewReport{Schema: w.cfg.Schema, Of: s.String()}
 			if failures[i] != nil {
 				report.Failure = failures[i].Error()
 			} else if err := w.makeOne(ctx, c, s, shapes[i], &report); err != nil {
@@ -323,17 +303,14 @@ func (w *viewsWork) makeOne(ctx context.Context, c *store.TypedViewsChange, s *t
 		Schema: w.cfg.Schema, Name: report.Name, Kind: string(s.Kind), Package: s.Package, Module: s.Module, Entity: s.Entity,
 		Choice: s.Choice, Columns: columns,
 	}
-	if shape.Inferred > 0 {
-		made.Inferred = &shape.Inferred
-	}
 	return c.Make(ctx, made, view.SQL(w.db.ViewsSchema()))
 }
 
 // indexed returns the fields of a subject that have an index, which may have been made for others with the same field.
 func (w *viewsWork) indexed(s *typed.Subject) map[string]bool {
-	paths, fields := map[string]bool{}, indexTable(s, Index{Path: "any"})
+	paths, table := map[string]bool{}, fieldTable(s)
 	for _, index := range w.indexes {
-		if index.Table == fields {
+		if index.Table == table {
 			paths[index.Path] = true
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 // viewsOf are views in schema typed.
 func viewsOf(database string, templates ...string) Views {
-	return Views{ViewsSchema: ViewsSchema{config.Database{DatabaseURL: database}, "typed"}, Templates: templates, All: len(templates) == 0}
+	return Views{ViewsSchema: ViewsSchema{Database: config.Database{DatabaseURL: database}, Schema: "typed"}, Templates: templates, All: len(templates) == 0}
 }
 
 // Every value of the ledger is in its column, of its type.

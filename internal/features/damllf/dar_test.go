@@ -2,12 +2,12 @@ package damllf
 
 import (
 	"archive/zip"
+	"bytes"
 	"errors"
-	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,7 +23,13 @@ func TestPackagesOfArchives(t *testing.T) {
 	payloads := map[string][]byte{}
 	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && filepath.Ext(path) == ".dar" {
-			readDAR(t, path, payloads)
+			content, err := os.ReadFile(path)
+			require.NoError(t, err)
+			found, err := ReadDAR(content)
+			if err != nil {
+				t.Logf("%s: %v", path, err)
+			}
+			maps.Copy(payloads, found)
 		}
 		return err
 	})
@@ -81,31 +87,31 @@ func TestPackagesOfArchives(t *testing.T) {
 	t.Logf("%d packages, %d in Daml-LF 1: %v", len(all), old, n)
 }
 
-// readDAR adds the packages of a DAR file, a zip of Archive messages, by their ids. Those that aren't well formed are
-// left out.
-func readDAR(t *testing.T, path string, payloads map[string][]byte) {
-	t.Helper()
-	archive, err := zip.OpenReader(path)
-	if err != nil {
-		t.Logf("%s: %v", path, err)
-		return
-	}
-	defer func() { require.NoError(t, archive.Close()) }()
-	for _, file := range archive.File {
-		if !strings.HasSuffix(file.Name, ".dalf") {
-			continue
+// A DAR file that is damaged, or is none, is refused.
+func TestDARFilesThatAreDamaged(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files map[string]string
+		says  string
+	}{
+		"none":     {map[string]string{"META-INF/MANIFEST.MF": ""}, "there is no package in it"},
+		"damaged":  {map[string]string{"a.dalf": "\x1a\x01p\x22\x01h"}, "a.dalf: its bytes do not have the hash"},
+		"cut off":  {map[string]string{"a.dalf": "\x1a\x09p"}, "a.dalf: byte 1"},
+		"no zip":   {nil, "not a valid zip file"},
+		"no proto": {map[string]string{"a.dalf": "\xff"}, "a.dalf: "},
+	} {
+		var content bytes.Buffer
+		archive := zip.NewWriter(&content)
+		for file, text := range c.files {
+			w, err := archive.Create(file)
+			require.NoError(t, err)
+			_, err = w.Write([]byte(text))
+			require.NoError(t, err)
 		}
-		content, err := file.Open()
-		require.NoError(t, err)
-		message, err := io.ReadAll(content)
-		require.NoError(t, err)
-		content.Close()
-		var d decoder
-		payload, hash := d.last(message, 3), d.last(message, 4)
-		if d.err != nil || len(hash) == 0 {
-			t.Logf("%s: %s: %v", path, file.Name, d.err)
-			continue
+		if c.files != nil {
+			require.NoError(t, archive.Close())
 		}
-		payloads[string(hash)] = payload
+		_, err := ReadDAR(content.Bytes())
+		require.ErrorContains(t, err, c.says, name)
 	}
 }

@@ -113,7 +113,6 @@ type Shape struct {
 	beside   []part   // of the value beside; their paths begin with its root
 	Keyed    bool     // of a template: its contracts have keys
 	Versions []string // those whose types are known
-	Inferred int64    // number of values from which it was inferred, because no version is known; else 0
 	// Notes name the versions whose types are not known. A field with several types is text.
 	Notes []string
 }

@@ -33,7 +33,7 @@ type Subject struct {
 // definition is a subject in one version of its package.
 type definition struct {
 	version, id string
-	expr        *damllf.TypeExpr // nil if no known package defines it
+	expr        *damllf.TypeExpr
 	beside      *damllf.TypeExpr // of the contract's key, or of the exercise's result; nil if there is none
 }
 
@@ -92,21 +92,16 @@ func (p *Packages) Subjects(ids []string) ([]*Subject, error) {
 		}
 	}
 	list := slices.Collect(maps.Values(all))
-	Sort(list)
+	slices.SortFunc(list, func(a, b *Subject) int {
+		return cmp.Or(strings.Compare(a.Owner(), b.Owner()), strings.Compare(a.Choice, b.Choice),
+			strings.Compare(string(a.Kind), string(b.Kind)))
+	})
 	for _, s := range list {
 		slices.SortFunc(s.definitions, func(a, b definition) int {
 			return cmp.Or(CompareVersions(a.version, b.version), strings.Compare(a.id, b.id))
 		})
 	}
 	return list, nil
-}
-
-// Sort sorts subjects by their owners, and then by choice.
-func Sort(list []*Subject) {
-	slices.SortFunc(list, func(a, b *Subject) int {
-		return cmp.Or(strings.Compare(a.Owner(), b.Owner()), strings.Compare(a.Choice, b.Choice),
-			strings.Compare(string(a.Kind), string(b.Kind)))
-	})
 }
 
 // CompareVersions compares versions of packages number by number.
@@ -124,7 +119,11 @@ type NameError struct {
 	Candidates []string // similar names, at most mostCandidates
 }
 
-const mostCandidates = 10
+const (
+	mostCandidates = 10
+	// longestName is how many bytes of a name are compared with others.
+	longestName = 1000
+)
 
 func (e *NameError) Error() string {
 	if e.Ambiguous {

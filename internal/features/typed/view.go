@@ -118,7 +118,7 @@ func NewView(schema, name string, s *Subject, shape Shape, published []Column) (
 	}
 	for _, c := range published {
 		if find(wanted, c.Path) < 0 {
-			changes = append(changes, fmt.Sprintf("column %s stays, though no %s has it", c.Name, shape.of()))
+			changes = append(changes, fmt.Sprintf("column %s stays, though no version has it", c.Name))
 		}
 	}
 	return v, changes
@@ -162,13 +162,6 @@ func (v *View) shadowedBy(name string) *Column {
 		}
 	}
 	return nil
-}
-
-func (shape Shape) of() string {
-	if shape.Inferred > 0 {
-		return "value"
-	}
-	return "version"
 }
 
 func quoted(names ...string) string { return pgx.Identifier(names).Sanitize() }
@@ -254,9 +247,6 @@ func (v *View) rows(ledger string) string {
 			quoted(ledger), v.once(), activeNow(ledger), named)
 	case s.Kind == Interface:
 		return fmt.Sprintf("FROM %s.interface_views e\n%s%s\nWHERE %s", quoted(ledger), v.once(), activeNow(ledger), named)
-	case s.OfInterface && slices.ContainsFunc(s.definitions, func(d definition) bool { return d.id == s.Package }):
-		// The id where the name is not known. Not even the id need be in packages.
-		named = "e.interface_id = " + literal(s.Package+":"+s.Module+":"+s.Entity)
 	case s.OfInterface:
 		named = fmt.Sprintf("e.interface_id IN (SELECT p.package_id || %s FROM %s.packages p WHERE p.package_name = %s)",
 			literal(":"+s.Module+":"+s.Entity), quoted(ledger), literal(s.Package))
@@ -278,13 +268,9 @@ func activeNow(ledger string) string {
 func (v *View) comment() string {
 	rows := map[Kind]string{Template: "creation event", Interface: "interface view of a creation event",
 		Choice: "exercise"}
-	types := "Versions " + strings.Join(v.Shape.Versions, ", ")
-	if v.Shape.Inferred > 0 {
-		types = fmt.Sprintf("Its types are inferred from %d values, because its package is not here", v.Shape.Inferred)
-	}
-	text := fmt.Sprintf("Typed view of %s. %s. One row per %s. A value that does not fit its column is NULL there, and "+
-		"is in %s.",
-		v.Subject, types, rows[v.Subject.Kind], value[v.Subject.Kind].name)
+	text := fmt.Sprintf("Typed view of %s. Versions %s. One row per %s. A value that does not fit its column is NULL "+
+		"there, and is in %s.", v.Subject, strings.Join(v.Shape.Versions, ", "), rows[v.Subject.Kind],
+		value[v.Subject.Kind].name)
 	for _, note := range v.Shape.Notes {
 		text += " " + note + "."
 	}
@@ -301,7 +287,7 @@ func (v *View) describe(c Column) string {
 			return described(c.Path) + ": " + p.daml + "; what is no " + c.Type + " is NULL"
 		}
 	}
-	return described(c.Path) + ": in no " + v.Shape.of() + " that is known"
+	return described(c.Path) + ": in no version that is known"
 }
 
 // Expression returns the expression of a column from the value. Views and indexes must have the same one, or PostgreSQL

@@ -414,16 +414,6 @@ func TestVersionsAreComparedByNumber(t *testing.T) {
 	require.Equal(t, []string{"", "1.9", "1.9.0", "1.10", "2", "2.0.0", "2.0.0-rc", "99999999999999999999.1"}, list)
 }
 
-func TestNames(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"a", "_1", "$x", strings.Repeat("a", 1000)} {
-		require.True(t, isName(name), name)
-	}
-	for _, name := range []string{"", "1a", "a b", "a-b", "a.b", "a\n", strings.Repeat("a", 1001)} {
-		require.False(t, isName(name), name)
-	}
-}
-
 // What the compiler makes of every kind of value, in a version and its upgrade.
 func TestColumnsOfRealPackages(t *testing.T) {
 	t.Parallel()

@@ -143,10 +143,8 @@ type TypedViews struct {
 	// Name of a choice; empty for the others.
 	Choice string `db:"choice"`
 	// Name, path in the value and SQL type of each column.
-	Columns []byte `db:"columns"`
-	// From how many stored values its types were inferred when it was last made. NULL: packages say them.
-	Inferred *int64             `db:"inferred"`
-	MadeAt   pgtype.Timestamptz `db:"made_at"`
+	Columns []byte             `db:"columns"`
+	MadeAt  pgtype.Timestamptz `db:"made_at"`
 }
 
 // Windows of the streams that were compared with their source, and sealed with a digest of their rows. Written in the transaction that compares. Shown as ledger.verifications.

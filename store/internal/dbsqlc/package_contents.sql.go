@@ -10,24 +10,32 @@ import (
 )
 
 const namedPackageList = `-- name: NamedPackageList :many
-SELECT package_id FROM templates
-UNION SELECT split_part(interface_id, ':', 1) FROM template_interfaces
+SELECT n.package_id, max(n.package_name)::text AS package_name FROM (
+    SELECT t.package_id, t.package_name FROM templates t WHERE t.package_id NOT LIKE '#%' -- a name instead of an id
+    UNION ALL SELECT split_part(i.interface_id, ':', 1), '' FROM template_interfaces i
+) n
+GROUP BY n.package_id ORDER BY 2, 1
 `
 
-// The packages of which events name templates or interfaces.
-func (q *Queries) NamedPackageList(ctx context.Context, db DBTX) ([]string, error) {
+type NamedPackageListRow struct {
+	PackageID   string `db:"package_id"`
+	PackageName string `db:"package_name"`
+}
+
+// The packages of which events name templates or interfaces, with the name that a template's events give them.
+func (q *Queries) NamedPackageList(ctx context.Context, db DBTX) ([]NamedPackageListRow, error) {
 	rows, err := db.Query(ctx, namedPackageList)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []string
+	var items []NamedPackageListRow
 	for rows.Next() {
-		var package_id string
-		if err := rows.Scan(&package_id); err != nil {
+		var i NamedPackageListRow
+		if err := rows.Scan(&i.PackageID, &i.PackageName); err != nil {
 			return nil, err
 		}
-		items = append(items, package_id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -352,64 +360,6 @@ func (q *Queries) PackageWantedList(ctx context.Context, db DBTX, most int32) ([
 	return items, nil
 }
 
-const servedSubjectList = `-- name: ServedSubjectList :many
-SELECT 'template' AS kind, package_name, module_name, entity_name, '' AS choice, array_agg(DISTINCT package_id)::text[] AS package_ids
-FROM templates GROUP BY package_name, module_name, entity_name
-UNION ALL
-SELECT 'interface', package_name::text, module_name, entity_name, '', array_agg(DISTINCT split_part(interface_id, ':', 1))::text[]
-FROM interface_names WHERE package_name IS NOT NULL GROUP BY package_name, module_name, entity_name
-UNION ALL
-SELECT CASE WHEN x.interface_id IS NULL THEN 'template' ELSE 'interface' END,
-    CASE WHEN x.interface_id IS NULL THEN t.package_name ELSE coalesce(nullif(p.package_name, ''), c.package_name, split_part(x.interface_id, ':', 1)) END,
-    CASE WHEN x.interface_id IS NULL THEN t.module_name ELSE split_part(x.interface_id, ':', 2) END,
-    CASE WHEN x.interface_id IS NULL THEN t.entity_name ELSE split_part(x.interface_id, ':', 3) END,
-    x.choice, array_agg(DISTINCT CASE WHEN x.interface_id IS NULL THEN t.package_id ELSE split_part(x.interface_id, ':', 1) END)::text[]
-FROM (SELECT DISTINCT e.template_ref, e.interface_id, e.choice FROM exercised e WHERE e.choice <> 'Archive' AND $1::boolean) x
-LEFT JOIN templates t ON t.template_ref = x.template_ref
-LEFT JOIN packages p ON p.package_id = split_part(x.interface_id, ':', 1)
-LEFT JOIN package_contents c ON c.package_id = split_part(x.interface_id, ':', 1)
-GROUP BY 1, 2, 3, 4, 5
-`
-
-type ServedSubjectListRow struct {
-	Kind        string   `db:"kind"`
-	PackageName string   `db:"package_name"`
-	ModuleName  string   `db:"module_name"`
-	EntityName  string   `db:"entity_name"`
-	Choice      string   `db:"choice"`
-	PackageIds  []string `db:"package_ids"`
-}
-
-// What events name: templates, interfaces that have views and of which it is known what their packages are named, and the choices of either
-// that were exercised, where these are asked for: they are looked for in all exercises. An interface's package has its id for a name where the
-// name is not known.
-func (q *Queries) ServedSubjectList(ctx context.Context, db DBTX, withChoices bool) ([]ServedSubjectListRow, error) {
-	rows, err := db.Query(ctx, servedSubjectList, withChoices)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ServedSubjectListRow
-	for rows.Next() {
-		var i ServedSubjectListRow
-		if err := rows.Scan(
-			&i.Kind,
-			&i.PackageName,
-			&i.ModuleName,
-			&i.EntityName,
-			&i.Choice,
-			&i.PackageIds,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const typedViewDelete = `-- name: TypedViewDelete :exec
 DELETE FROM typed_views WHERE view_schema = $1 AND view_name = $2
 `
@@ -425,7 +375,7 @@ func (q *Queries) TypedViewDelete(ctx context.Context, db DBTX, arg TypedViewDel
 }
 
 const typedViewList = `-- name: TypedViewList :many
-SELECT view_schema, view_name, kind, package_name, module_name, entity_name, choice, columns, inferred, made_at FROM typed_views
+SELECT view_schema, view_name, kind, package_name, module_name, entity_name, choice, columns, made_at FROM typed_views
 WHERE view_schema = coalesce($1::text, view_schema) AND package_name = coalesce($2::text, package_name)
     AND module_name = coalesce($3::text, module_name) AND entity_name = coalesce($4::text, entity_name)
 ORDER BY view_schema, view_name
@@ -461,7 +411,6 @@ func (q *Queries) TypedViewList(ctx context.Context, db DBTX, arg TypedViewListP
 			&i.EntityName,
 			&i.Choice,
 			&i.Columns,
-			&i.Inferred,
 			&i.MadeAt,
 		); err != nil {
 			return nil, err
@@ -475,9 +424,9 @@ func (q *Queries) TypedViewList(ctx context.Context, db DBTX, arg TypedViewListP
 }
 
 const typedViewUpsert = `-- name: TypedViewUpsert :exec
-INSERT INTO typed_views (view_schema, view_name, kind, package_name, module_name, entity_name, choice, columns, inferred)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-ON CONFLICT (view_schema, view_name) DO UPDATE SET columns = excluded.columns, inferred = excluded.inferred, made_at = now()
+INSERT INTO typed_views (view_schema, view_name, kind, package_name, module_name, entity_name, choice, columns)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (view_schema, view_name) DO UPDATE SET columns = excluded.columns, made_at = now()
 `
 
 type TypedViewUpsertParams struct {
@@ -489,7 +438,6 @@ type TypedViewUpsertParams struct {
 	EntityName  string `db:"entity_name"`
 	Choice      string `db:"choice"`
 	Columns     []byte `db:"columns"`
-	Inferred    *int64 `db:"inferred"`
 }
 
 func (q *Queries) TypedViewUpsert(ctx context.Context, db DBTX, arg TypedViewUpsertParams) error {
@@ -502,7 +450,6 @@ func (q *Queries) TypedViewUpsert(ctx context.Context, db DBTX, arg TypedViewUps
 		arg.EntityName,
 		arg.Choice,
 		arg.Columns,
-		arg.Inferred,
 	)
 	return err
 }
