@@ -37,10 +37,9 @@ help: ## print this help
 #   participant, scan             one client is asked by many at a time, and several services at once
 #   internal/base: jsonhttp, access     all who ask share connections, a rate and a token
 #   internal/base/tracing               a trace ends while programs run
-#   internal/config                     settings change while programs run
 #   internal/features: admin, status, statuspage, check   something is shown while others write it
 #   store/internal: leadership, names, session   leads are lost meanwhile, and two number the same names
-RACED := ingest participant scan internal/config \
+RACED := ingest participant scan \
 	internal/base/access internal/base/jsonhttp internal/base/tracing \
 	internal/features/admin internal/features/check internal/features/status internal/features/statuspage \
 	store/internal/leadership store/internal/names store/internal/session

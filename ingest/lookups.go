@@ -54,8 +54,7 @@ type Lookups struct {
 	Source  LookupSource
 	Sink    LookupSink
 	Parties []string // the querying parties; none: any
-	// Rate returns how many requests per second there may be, at least 1; it may change.
-	Rate func() int
+	Rate    int      // requests per second at most, at least 1
 	// Wake, if not nil, wakes the task after a commit, which may want more look-ups.
 	Wake   <-chan struct{}
 	Finish <-chan struct{} // see TaskReport
@@ -68,7 +67,7 @@ type Lookups struct {
 // Run works until ctx ends or all are looked up after Finish. Its error is that of RunTask.
 func (l *Lookups) Run(ctx context.Context) error {
 	q := lookupQueue{
-		Lookups: l, batch: l.Rate() * int(lookupStretch/time.Second), failed: map[string]*contractFailures{},
+		Lookups: l, batch: l.Rate * int(lookupStretch/time.Second), failed: map[string]*contractFailures{},
 		task: newTask(TaskReport{Name: TaskLookups, Sink: l.Sink, Logger: l.Logger, Watch: l.Watch, Finish: l.Finish}),
 	}
 	return q.task.run(ctx, q.follow)
@@ -162,7 +161,7 @@ func (q *lookupQueue) work(ctx context.Context, ids []string) (putOff bool, err 
 	var failure error
 	var began time.Time
 	for i, id := range ids {
-		Sleep(ctx, time.Until(q.asked.Add(time.Second/time.Duration(q.Rate()))))
+		Sleep(ctx, time.Until(q.asked.Add(time.Second/time.Duration(q.Rate))))
 		if ctx.Err() != nil || i > 0 && time.Since(began) >= lookupStretch {
 			break
 		}

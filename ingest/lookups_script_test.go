@@ -144,7 +144,7 @@ type lookupTask struct {
 func newLookups(t *testing.T, wanted ...string) *lookupTask {
 	k := &lookupTask{t: t, source: &fakeContracts{}, memory: &lookupMemory{queue: slices.Clone(wanted)}, wake: make(chan struct{}, 1)}
 	k.Lookups = &Lookups{
-		Source: k.source, Sink: k.memory, Parties: []string{"alice"}, Rate: func() int { return 5 }, Wake: k.wake,
+		Source: k.source, Sink: k.memory, Parties: []string{"alice"}, Rate: 5, Wake: k.wake,
 		Logger: k.memory.logger(), Watch: k.memory.watch(),
 	}
 	return k

@@ -260,7 +260,7 @@ func TestTroublesAreBounded(t *testing.T) {
 		pass(3 * mostFailed * longestWait)
 		stop()
 		require.Greater(t, len(k.source.requests()), 2*mostFailed)
-		require.LessOrEqual(t, k.memory.limit, mostFailed+k.Rate()*int(lookupStretch/time.Second))
+		require.LessOrEqual(t, k.memory.limit, mostFailed+k.Rate*int(lookupStretch/time.Second))
 	})
 }
 
@@ -280,7 +280,7 @@ func TestManyAnswersOfNoUse(t *testing.T) {
 		stop()
 		require.Len(t, k.memory.outcomes(), len(useless)+1)
 		require.Equal(t, ledger.LookupFound, k.memory.outcomes()["behind them"])
-		require.LessOrEqual(t, k.memory.limit, mostFailed+k.Rate()*int(lookupStretch/time.Second))
+		require.LessOrEqual(t, k.memory.limit, mostFailed+k.Rate*int(lookupStretch/time.Second))
 	})
 }
 

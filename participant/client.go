@@ -100,9 +100,6 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	return c, nil
 }
 
-// LimitRate sets the maximum number of requests per second; 0 means no limit.
-func (c *Client) LimitRate(perSecond float64) { c.http.LimitRate(perSecond) }
-
 // Access returns the client's credentials, for diagnosis.
 func (c *Client) Access() *access.Access { return c.access }
 

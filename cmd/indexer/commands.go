@@ -19,10 +19,7 @@ import (
 // The commands that only call another package: run, migrate, healthcheck. Each of the others has a file of its own.
 
 // Run runs the daemon until ctx ends.
-func (c *runCommand) Run(ctx context.Context, logger *slog.Logger, reload *config.Reload) error {
-	c.Changes = func(ctx context.Context, apply func(now app.Indexer) (applied []string)) {
-		reload.OnHangup(ctx, logger, func(command any) []string { return apply(command.(*runCommand).Indexer) })
-	}
+func (c *runCommand) Run(ctx context.Context, logger *slog.Logger) error {
 	return app.RunIndexer(ctx, c.Indexer, logger)
 }
 

@@ -5,15 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/config"
-	slow "ledgerindexer/internal/tools/brief"
-	"ledgerindexer/internal/tools/throwaway"
-	"ledgerindexer/sandbox"
 )
 
 // What `indexer config` prints is a configuration file of the same settings, without secrets.
@@ -46,33 +42,4 @@ func TestConfigPrintsAFile(t *testing.T) {
 	code, _, stderr = command(t, nil, "run", "--config=nowhere.yaml")
 	require.Equal(t, config.ExitUsage, code)
 	require.Contains(t, stderr, "--config: open nowhere.yaml: no such file or directory")
-}
-
-// SIGHUP puts in force what can change, says what can't, and keeps the old configuration where the new one has an
-// error.
-func TestReload(t *testing.T) {
-	t.Parallel()
-	slow.Long(t, "runs the program")
-	name := filepath.Join(t.TempDir(), "c.yaml")
-	database := throwaway.Migrated(t, migrate)
-	write := func(more string) {
-		t.Helper()
-		text := "database-url: '" + database + "'\nlisten: ''\n" + more
-		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
-	}
-	write("log-level: info\n")
-	p := start(t, map[string]string{"INDEXER_CONFIG": name, "INDEXER_LEDGER_URL": participantOf(t, grown(20), sandbox.ServerOptions{})}, "run")
-	p.until("caught up")
-	write("lookup-rate: 9\nmax-rate: 50\nverify-rate: 0\nblobs: true\n")
-	p.signal(syscall.SIGHUP)
-	require.Equal(t, "lookup-rate: 9, max-rate: 50", p.until("read the configuration again")["changed"])
-	require.Equal(t, "blobs, verify-rate", p.until("these settings need a restart")["settings"])
-	write("lookup-rate: 10\nmax-rat: 50\n")
-	p.signal(syscall.SIGHUP)
-	require.Contains(t, p.until("the configuration can't be used: the one before stays in force")["error"], "did you mean max-rate?")
-	write("lookup-rate: 9\nmax-rate: 50\n")
-	p.signal(syscall.SIGHUP)
-	require.Empty(t, p.until("read the configuration again")["changed"])
-	p.signal(syscall.SIGTERM)
-	require.Equal(t, config.ExitDone, p.wait(), p.text())
 }

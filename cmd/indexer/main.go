@@ -57,6 +57,3 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 type runCommand struct{ app.Indexer }
 
 func (*runCommand) Logged() {}
-
-// Reloads says that SIGHUP reads the configuration again.
-func (*runCommand) Reloads() {}

@@ -37,7 +37,6 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	logger = slog.New(journal.Handler(logger.Handler()))
 	x := &indexer{daemon: &daemon{failures: map[*stream]error{}}, cfg: cfg, logger: logger, metrics: admin.NewMetrics()}
 	x.metrics.Build(build)
-	x.rates.set(cfg)
 	if cfg.OTLPEndpoint != "" {
 		x.tracer, err = tracing.New(ctx, tracing.Config{
 			Endpoint: cfg.OTLPEndpoint, Build: build, Logger: logger, Reason: retryReason, FlushFor: cfg.flushTraces,
@@ -66,12 +65,6 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
-	if cfg.Changes != nil {
-		group.Go(func() error {
-			cfg.Changes(ctx, x.change)
-			return nil
-		})
-	}
 	if err := x.serve(ctx, group, x.newPage(build, journal)); err != nil {
 		stop()
 		_ = group.Wait() // what listens already ends
@@ -185,25 +178,4 @@ func (x *indexer) prepareSchema(ctx context.Context) error {
 		x.logger.InfoContext(ctx, "migrated", "migrations", applied)
 	}
 	return err
-}
-
-// change puts in force what can change while the daemon runs, and returns the names of these settings. A task whose
-// rate is or was 0 begins or ends with a restart.
-func (x *indexer) change(now Indexer) (applied []string) {
-	if now.LookupRate > 0 && x.rates.lookups() > 0 {
-		x.rates.lookup.Store(int64(now.LookupRate))
-		applied = append(applied, "lookup-rate")
-	}
-	if now.VerifyRate > 0 && x.rates.verifications() > 0 {
-		x.rates.verify.Store(int64(now.VerifyRate))
-		applied = append(applied, "verify-rate")
-	}
-	for _, s := range x.streams {
-		if u, ofUpdates := s.work.(*updates); ofUpdates {
-			if p, ofParticipant := u.origin.(*participantUpdates); ofParticipant {
-				p.LimitRate(now.MaxRate)
-			}
-		}
-	}
-	return append(applied, "max-rate")
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"ledgerindexer/ingest"
@@ -28,9 +27,6 @@ type Indexer struct {
 	config.RequestLimits
 	config.Profile
 	config.Traces
-	// Changes, if set, calls apply with a configuration that has changed since the start, until ctx ends. apply returns
-	// the names of the settings that are in force from then on; the others need a restart.
-	Changes func(ctx context.Context, apply func(now Indexer) (applied []string)) `kong:"-"`
 
 	lookAgain   time.Duration // replaces lookAgainAfter in tests; 0: lookAgainAfter
 	flushTraces time.Duration // replaces how long the end waits for a collector, in tests; 0: that
@@ -50,23 +46,11 @@ type indexer struct {
 
 type daemon struct {
 	health *admin.Health
-	rates  rates
 
 	mu       sync.Mutex
 	streams  []*stream
 	failures map[*stream]error // of the streams that can't continue
 }
-
-// rates are the limits that can change while the daemon runs.
-type rates struct{ lookup, verify atomic.Int64 }
-
-func (r *rates) set(cfg Indexer) {
-	r.lookup.Store(int64(cfg.LookupRate))
-	r.verify.Store(int64(cfg.VerifyRate))
-}
-
-func (r *rates) lookups() int       { return int(r.lookup.Load()) }
-func (r *rates) verifications() int { return int(r.verify.Load()) }
 
 func (x *indexer) open(schemas store.Schemas) (err error) {
 	x.schemas = schemas

@@ -88,7 +88,7 @@ func (n *networkUpdates) ping(ctx context.Context) error {
 func (n *networkUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter,
 	past audit.UpdateSource) *background {
 	b := newBackground()
-	n.startLookups(ctx, b, leader, ingest.Lookups{Source: n, Rate: func() int { return lookupsAtOnce }})
+	n.startLookups(ctx, b, leader, ingest.Lookups{Source: n, Rate: lookupsAtOnce})
 	n.startRecords(ctx, b, leader)
 	n.startPruning(ctx, b, leader)
 	n.startSealing(ctx, b, leader, past)

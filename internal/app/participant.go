@@ -55,7 +55,7 @@ func (u *participantUpdates) startTasks(ctx context.Context, leader *store.Updat
 	b := newBackground()
 	if u.cfg.LookupRate > 0 {
 		u.startLookups(ctx, b, leader, ingest.Lookups{Source: contracts{u.Client}, Parties: u.scope.Parties,
-			Rate: u.rates.lookups})
+			Rate: u.cfg.LookupRate})
 	}
 	if u.cfg.PackagesInterval > 0 {
 		packages := ingest.Vetting{

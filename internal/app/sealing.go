@@ -15,7 +15,7 @@ func (x *indexer) seal(
 	ctx context.Context, task string, leader *store.Leader, finish <-chan struct{}, add func(*audit.SealTask),
 ) error {
 	news, measured := false, time.Time{}
-	seals := audit.SealTask{Rate: x.rates.verifications, Window: x.cfg.sealWindow, Logger: x.logger, Finish: finish,
+	seals := audit.SealTask{Rate: x.cfg.VerifyRate, Window: x.cfg.sealWindow, Logger: x.logger, Finish: finish,
 		Sealed: func(s audit.SealedWindow) {
 			x.metrics.Sealed(s.Stream, string(s.Result()), s.Differences)
 			news = true

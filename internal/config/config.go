@@ -228,16 +228,12 @@ type Verify struct {
 	Repair  bool   `env:"-" help:"Write again what differs, also while the indexer runs."`
 }
 
-// Level returns the lowest level that is logged.
-func (l Log) Level() (level slog.Level) {
+// Logger returns a logger that writes records of the level or above to w.
+func (l Log) Logger(w io.Writer) *slog.Logger {
+	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {
 		panic(err) // the flag's enum allows no other level
 	}
-	return level
-}
-
-// Logger returns a logger that writes records of level or above to w.
-func (l Log) Logger(w io.Writer, level slog.Leveler) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if l.ForPrograms() {
 		return slog.New(slog.NewJSONHandler(w, options))

@@ -6,10 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"os/signal"
-	"slices"
-	"syscall"
 	"unicode"
 
 	"ledgerindexer/internal/base/version"
@@ -39,8 +35,7 @@ type Output struct{ io.Writer }
 
 // logging is a grammar that contains Log.
 type logging interface {
-	Level() slog.Level
-	Logger(out io.Writer, level slog.Leveler) *slog.Logger
+	Logger(out io.Writer) *slog.Logger
 	ForPrograms() bool
 }
 
@@ -53,22 +48,15 @@ type opener interface {
 // logged too.
 type Logged interface{ Logged() }
 
-// Reloads marks a command that reads its configuration again at SIGHUP. Others are ended by it.
-type Reloads interface{ Reloads() }
-
 // Execute is Program.Execute for a program that runs once.
 func Execute(
 	ctx context.Context, name, description string, grammar logging,
 	args, environ []string, stdout, stderr io.Writer,
 ) int {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP) // before anything else: until then it ends the process
-	defer signal.Stop(hangups)
 	program, err := NewProgram(name, description, grammar)
 	if err != nil {
 		return exitCode(name, err, stderr)
 	}
-	program.hangups = hangups
 	return program.Execute(ctx, args, environ, stdout, stderr)
 }
 
@@ -77,7 +65,6 @@ type Program struct {
 	name    string
 	grammar logging
 	parser  *Parser
-	hangups chan os.Signal // SIGHUP; nil: it is not caught
 }
 
 // NewProgram returns the program whose flags and commands are grammar's.
@@ -90,8 +77,8 @@ func NewProgram(name, description string, grammar logging) (*Program, error) {
 }
 
 // Execute parses the command line, calls the Run method of the chosen command, and returns the exit code. Run may take
-// a context.Context, a *slog.Logger, an Output, Settings, a *Reload and, if the command has the flags of Database, a
-// *store.Store, which is closed afterwards.
+// a context.Context, a *slog.Logger, an Output, Settings and, if the command has the flags of Database, a *store.Store,
+// which is closed afterwards.
 func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	limitMemory(p.name, environ)
 	parsed, err := p.parser.Parse(args, environ, stdout)
@@ -100,13 +87,8 @@ func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, s
 		ctx, stop = stopOnSignal(ctx)
 		defer stop()
 		parsed.BindTo(ctx, (*context.Context)(nil))
-		var level slog.LevelVar
-		level.Set(p.grammar.Level())
-		logger := p.grammar.Logger(stderr, &level)
+		logger := p.grammar.Logger(stderr)
 		command := parsed.Selected().Target.Addr().Interface()
-		if _, reloads := command.(Reloads); !reloads {
-			signal.Stop(p.hangups)
-		}
 		_, logged := command.(Logged)
 		if logged {
 			err = logStart(ctx, p.name, logger)
@@ -119,9 +101,7 @@ func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, s
 			})
 		}
 		if err == nil {
-			settings := p.parser.settings(parsed)
-			err = parsed.Run(logger, Output{stdout}, settings,
-				&Reload{program: p, args: args, environ: environ, level: &level, inForce: slices.Clone(settings)})
+			err = parsed.Run(logger, Output{stdout}, p.parser.settings(parsed))
 		}
 		if db != nil {
 			db.Close()

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"syscall"
 	"testing"
@@ -48,7 +47,7 @@ func TestExitCodes(t *testing.T) {
 func TestLogFormats(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	logger := Log{LogFormat: "json", LogLevel: "debug"}.Logger(&out, slog.LevelDebug)
+	logger := Log{LogFormat: "json", LogLevel: "debug"}.Logger(&out)
 	logger.Debug("read", "offset", 7)
 	var line map[string]any
 	require.NoError(t, json.Unmarshal(out.Bytes(), &line))
@@ -57,7 +56,7 @@ func TestLogFormats(t *testing.T) {
 	require.EqualValues(t, 7, line["offset"])
 
 	out.Reset()
-	logger = Log{LogFormat: "text", LogLevel: "warn"}.Logger(&out, slog.LevelWarn)
+	logger = Log{LogFormat: "text", LogLevel: "warn"}.Logger(&out)
 	logger.Info("caught up")
 	require.Empty(t, out.String())
 	logger.Warn("retrying", "wait", "2s")

@@ -20,9 +20,8 @@ const (
 // SealTask is the background task that compares what is stored with its source again, window by window, and seals each
 // window with a digest of its rows. Its rate is limited.
 type SealTask struct {
-	// Rate returns how many updates, entries of a snapshot or records are read per second at most, at least 1; it may
-	// change.
-	Rate func() int
+	// Rate is how many updates, entries of a snapshot or records are read per second at most, at least 1.
+	Rate int
 	// Window is how many updates or records a full window has; 0: 1000.
 	Window int64
 	Logger *slog.Logger
@@ -201,7 +200,7 @@ func (s *SealTask) spent(n int) {
 	if s.next.Before(now) {
 		s.next = now
 	}
-	s.next = s.next.Add(time.Duration(n) * time.Second / time.Duration(s.Rate()))
+	s.next = s.next.Add(time.Duration(n) * time.Second / time.Duration(s.Rate))
 }
 
 // sealUnseen seals a window that can't be compared.

@@ -31,7 +31,7 @@ type stepped struct {
 
 func newStepped(d *storetest.DB) *stepped {
 	s := &stepped{d: d}
-	s.SealTask = &SealTask{Rate: func() int { return 1_000_000 }, Window: 20, Logger: slog.New(slog.NewTextHandler(&s.log, nil)),
+	s.SealTask = &SealTask{Rate: 1_000_000, Window: 20, Logger: slog.New(slog.NewTextHandler(&s.log, nil)),
 		Sealed: func(sealing SealedWindow) { s.told = append(s.told, sealing) }}
 	return s
 }
@@ -94,7 +94,7 @@ func TestARestWaits(t *testing.T) {
 func TestTheRateIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := SealTask{Rate: func() int { return 100 }}
+		s := SealTask{Rate: 100}
 		began, read := time.Now(), 0
 		for time.Since(began) < time.Minute {
 			s.wait(t.Context())

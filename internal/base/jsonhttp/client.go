@@ -168,9 +168,6 @@ func (w *watched) failed(err error) {
 // Logger returns what the client logs to.
 func (c *Client) Logger() *slog.Logger { return c.cfg.Logger }
 
-// LimitRate sets the maximum number of requests per second; 0 means no limit.
-func (c *Client) LimitRate(perSecond float64) { c.throttle.limit(perSecond) }
-
 // Access returns the client's credentials.
 func (c *Client) Access() *access.Access { return c.access }
 

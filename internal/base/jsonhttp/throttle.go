@@ -11,11 +11,11 @@ import (
 
 // throttle limits the requests to a server. It is safe for concurrent use.
 type throttle struct {
-	slots *semaphore.Weighted // for requests in flight; nil: no limit
+	slots    *semaphore.Weighted // for requests in flight; nil: no limit
+	interval time.Duration       // between the starts of two requests; 0: none
 
-	mu       sync.Mutex
-	interval time.Duration // between the starts of two requests; 0: none
-	next     time.Time     // when the next request may begin
+	mu   sync.Mutex
+	next time.Time // when the next request may begin
 }
 
 // newThrottle limits the requests in flight and the requests per second; 0 is no limit.
@@ -24,18 +24,10 @@ func newThrottle(inFlight int, perSecond float64) *throttle {
 	if inFlight > 0 {
 		t.slots = semaphore.NewWeighted(int64(inFlight))
 	}
-	t.limit(perSecond)
-	return t
-}
-
-// limit changes the limit on the requests per second; 0 is no limit. Requests that wait already are not affected.
-func (t *throttle) limit(perSecond float64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.interval = 0
 	if perSecond > 0 {
 		t.interval = time.Duration(float64(time.Second) / perSecond)
 	}
+	return t
 }
 
 // take waits until one more request may begin, or ctx ends. Call done when the request has ended. A long poll does not
@@ -57,11 +49,10 @@ func (t *throttle) take(ctx context.Context, longPoll bool) (done func(), err er
 
 // wait waits until the rate allows the request to start.
 func (t *throttle) wait(ctx context.Context) error {
-	t.mu.Lock()
 	if t.interval == 0 {
-		t.mu.Unlock()
 		return nil
 	}
+	t.mu.Lock()
 	start := time.Now()
 	if t.next.After(start) {
 		start = t.next
