@@ -31,6 +31,9 @@ func (r *Repairer) TakeIn(ctx context.Context, at ledger.Offset, entries []ledge
 		return err
 	}
 	return r.repair(ctx, leasesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := r.stored.extentAt(ctx, tx, at); err != nil { // pruned meanwhile
+			return err
+		}
 		unfinished, err := writing.UnfinishedResync(ctx, tx)
 		if err != nil {
 			return err

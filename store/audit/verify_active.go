@@ -84,32 +84,45 @@ func (u *Updates) active(ctx context.Context) error {
 // mostTakenIn bounds what one repair takes in, which is in memory meanwhile: another one takes in the rest.
 const mostTakenIn = 50_000
 
+// takenIn is what a repair takes in, of what differs in the active set.
+type takenIn struct {
+	missing []ledger.ContractEntry
+	gone    []EntryKey
+}
+
+// missingOf returns what collects those of a page's entries that are not active here.
+func (t *takenIn) missingOf(entries []ledger.ContractEntry) Found {
+	byRow := make(map[string]*ledger.ContractEntry, len(entries))
+	for i := range entries {
+		if a := entries[i].Active; a != nil {
+			byRow[activeRow(a.Created.ContractID, a.SynchronizerID)] = &entries[i]
+		}
+	}
+	return func(d Difference) {
+		e := byRow[d.Row]
+		if e != nil && d.Kind == Missing && slices.Contains(ofActiveSet, d.Relation) && len(t.missing) < mostTakenIn {
+			t.missing = append(t.missing, *e)
+		}
+	}
+}
+
+func (t *takenIn) extra(key EntryKey, _ Difference) {
+	if len(t.gone) < mostTakenIn {
+		t.gone = append(t.gone, key)
+	}
+}
+
 // takeIn takes in what the participant shows as active as of an offset, and ends what it does not show, although all
 // updates were read again and say otherwise: it may have come, or gone, without an update.
 func (u *Updates) takeIn(ctx context.Context, at ledger.Offset) error {
-	var missing []ledger.ContractEntry
-	var gone []EntryKey
-	differs := func(entries []ledger.ContractEntry) Found {
-		byRow := make(map[string]*ledger.ContractEntry, len(entries))
-		for i := range entries {
-			if a := entries[i].Active; a != nil {
-				byRow[activeRow(a.Created.ContractID, a.SynchronizerID)] = &entries[i]
-			}
-		}
-		return func(d Difference) {
-			if e := byRow[d.Row]; e != nil && d.Kind == Missing && slices.Contains(ofActiveSet, d.Relation) {
-				missing = append(missing, *e)
-			}
-		}
-	}
-	err := u.walkActive(ctx, at, nil, differs, func(key EntryKey, _ Difference) { gone = append(gone, key) })
-	if err != nil || len(missing)+len(gone) == 0 {
+	var taken takenIn
+	err := u.walkActive(ctx, at, nil, taken.missingOf, taken.extra)
+	if err != nil || len(taken.missing)+len(taken.gone) == 0 {
 		return err
 	}
-	missing, gone = missing[:min(len(missing), mostTakenIn)], gone[:min(len(gone), mostTakenIn)]
 	u.Note("contracts that begin or end at offset %d because the participant shows otherwise there than its updates say: "+
-		"%d and %d", at, len(missing), len(gone))
-	return u.repair(ctx, func() error { return u.Repairer.TakeIn(ctx, at, missing, gone) })
+		"%d and %d", at, len(taken.missing), len(taken.gone))
+	return u.repair(ctx, func() error { return u.Repairer.TakeIn(ctx, at, taken.missing, taken.gone) })
 }
 
 // currentPatience is how long the watermark is waited for, so that the active set can be compared at the ledger's end.
