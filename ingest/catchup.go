@@ -48,6 +48,7 @@ type storedRange struct {
 // ahead are stored already, and not read again.
 func newCatchUp(r *updatesRun, meter *Meter, at, end ledger.Offset, ahead []ledger.Range) *catchUp {
 	c := &catchUp{updatesRun: r, meter: meter, at: at, projected: time.Now()}
+	r.rate = rate{every: r.rate.every} // how fast a server answers is measured while it is asked in a row
 	c.load = &loader{
 		pace: &r.pace, source: r.Source, scope: r.Scope, fork: r.fork, plan: newPlan(&r.sizes, at, end, ahead), reached: at,
 	}

@@ -256,3 +256,49 @@ func TestARateThatIsLimited(t *testing.T) {
 		require.Less(t, refusals, pages/5)
 	})
 }
+
+// How fast a server answers is measured while it is asked in a row: an hour without requests says nothing about it.
+func TestARateIsMeasuredInACatchUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 200*20)
+		l.ledger.pageSize = 200
+		var refuses, away atomic.Bool
+		refuses.Store(true)
+		read, end := l.source.readUpdates, l.source.ledgerEnd
+		l.source.ledgerEnd = func(ctx context.Context) (ledger.Offset, error) {
+			if away.Load() {
+				return 0, errAway
+			}
+			return end(ctx)
+		}
+		l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+			switch {
+			case away.Load():
+				return ledger.Page{}, errAway
+			case refuses.Swap(false):
+				return ledger.Page{}, tooOftenError{}
+			}
+			Sleep(ctx, 20*time.Millisecond)
+			return read(ctx, after, to)
+		}
+		tail := l.source.tailUpdates
+		l.source.tailUpdates = func(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (ledger.Page, bool, error) {
+			if away.Load() {
+				return ledger.Page{}, false, errAway
+			}
+			return tail(ctx, after, limit, idle)
+		}
+		stop := l.run()
+		pass(8 * time.Hour)
+		requireAll(t, l.ledger.all(), l.memory.got())
+		away.Store(true)
+		l.ledger.grow(200 * 250)
+		pass(20 * time.Minute)
+		refuses.Store(true)
+		away.Store(false)
+		pass(5 * time.Minute)
+		require.False(t, refuses.Load())
+		requireAll(t, l.ledger.all(), l.memory.got())
+		require.NoError(t, stop())
+	})
+}

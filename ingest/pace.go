@@ -12,8 +12,8 @@ import (
 //
 // After a request that failed, such as a 429 or 503, no other begins for as long as Retry says or the server asks for,
 // and half as many are in flight from then on; after triesInPlace in a row the whole try ends, and Retry waits before
-// the next one. A 429 that says no time also spaces the requests (rate). Answers that take long reduce how many are in
-// flight, and quick ones raise it again (limiter). What a request asks for is a matter of sizes.
+// the next one. Each 429 also spaces the requests (rate). Answers that take long reduce how many are in flight, and quick
+// ones raise it again (limiter). What a request asks for is a matter of sizes.
 type pace struct {
 	retry  Retry
 	queued func(bytes int64) // Watch.Queued
@@ -136,8 +136,8 @@ const (
 	longestSpace = time.Minute
 )
 
-// rate spaces requests for a server that refuses those that come too often, and does not say when to come again: by how
-// many it answered from one refusal to the next. The zero value spaces nothing.
+// rate spaces requests for a server that refuses those that come too often: by how many it answered from one refusal to
+// the next. The zero value spaces nothing.
 type rate struct {
 	every    time.Duration // between the beginnings of two requests
 	next     time.Time     // none begins before
