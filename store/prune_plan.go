@@ -94,11 +94,11 @@ func (s *Store) PlanPrune(ctx context.Context, before PruneBefore) (plan PrunePl
 // pruneFloor returns the last offset that is removed.
 func (s *Store) pruneFloor(ctx context.Context, tx pgx.Tx, extent *Extent,
 	before PruneBefore) (floor ledger.Offset, err error) {
-	if before.Offset != nil || !extent.Started {
-		if before.Offset == nil {
-			return 0, nil
-		}
+	switch {
+	case before.Offset != nil:
 		return *before.Offset - 1, nil
+	case !extent.Started:
+		return 0, nil
 	}
 	newest, err := s.recordTime(ctx, tx, extent.Watermark)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Store) refusePrune(ctx context.Context, extent *Extent, floor ledger.Of
 	switch {
 	case !extent.Started:
 		return s.NothingIndexed(ctx, "prune")
-	case floor >= extent.Watermark:
+	case floor >= extent.Watermark && floor > extent.HistoryFloor:
 		return &ledger.Problem{
 			What: fmt.Sprintf("database %s holds the ledger up to offset %d: nothing would be left after pruning everything "+
 				"up to offset %d", address, extent.Watermark, floor),

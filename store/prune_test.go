@@ -171,6 +171,11 @@ func TestWhatIsNotPruned(t *testing.T) {
 	d.prune(60)
 	require.Equal(t, "100 100", d.Floors(), "nothing lies below")
 
+	begun := newDatabase(t)
+	plan, err := begun.started().store.PlanPrune(t.Context(), PruneBefore{Age: time.Hour})
+	require.NoError(t, err, "nothing has been read")
+	require.True(t, plan.Empty())
+
 	unknown := newDatabase(t)
 	up := unknown.leadUpdates(unknown.store())
 	require.NoError(t, up.Start(t.Context(), "participant::1", storetest.Scope, 10, false))
