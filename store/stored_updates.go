@@ -11,6 +11,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/rows"
 )
 
 // LastUpdate returns the last stored update at or below an offset. at is 0 where there is none, and the id is empty
@@ -48,8 +49,11 @@ func (s *Store) recordTime(ctx context.Context, db dbsqlc.DBTX, upTo ledger.Offs
 	return recordTime.Time, err
 }
 
-// UpdateOffset returns the offset of a stored update.
+// UpdateOffset returns the offset of a stored update, whatever text its id is. ok is false where none has it.
 func (s *Store) UpdateOffset(ctx context.Context, updateID string) (at ledger.Offset, ok bool, err error) {
+	if !rows.TextHolds(updateID) {
+		return 0, false, nil
+	}
 	offset, err := queries.UpdateOffset(ctx, s.db.Pool, updateID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, false, nil
@@ -63,10 +67,10 @@ func (s *Store) UpdateOffset(ctx context.Context, updateID string) (at ledger.Of
 // UpdateRefs returns the first stored updates of a range, projected or not, in order, at most limit.
 func (s *Store) UpdateRefs(ctx context.Context, within ledger.Range, limit int) (_ []ledger.UpdateRef, err error) {
 	defer pg.Wrap(&err, "read which updates are stored after offset %d up to %d", within.From, within.To)
-	rows, err := queries.UpdateRefs(ctx, s.db.Pool, dbsqlc.UpdateRefsParams{After: int64(within.From),
+	found, err := queries.UpdateRefs(ctx, s.db.Pool, dbsqlc.UpdateRefsParams{After: int64(within.From),
 		UpTo: int64(within.To), Most: int64(limit)})
-	list := make([]ledger.UpdateRef, len(rows))
-	for i, row := range rows {
+	list := make([]ledger.UpdateRef, len(found))
+	for i, row := range found {
 		list[i] = updateRef(row)
 	}
 	return list, err
@@ -76,9 +80,9 @@ func (s *Store) UpdateRefs(ctx context.Context, within ledger.Range, limit int) 
 func (s *Store) UpdateRefsByID(ctx context.Context, ids []string,
 	after ledger.Offset) (_ []ledger.UpdateRef, err error) {
 	defer pg.Wrap(&err, "look for %d updates by their ids", len(ids))
-	rows, err := queries.UpdateRefsByID(ctx, s.db.Pool, dbsqlc.UpdateRefsByIDParams{UpdateIds: ids, After: int64(after)})
-	list := make([]ledger.UpdateRef, len(rows))
-	for i, row := range rows {
+	found, err := queries.UpdateRefsByID(ctx, s.db.Pool, dbsqlc.UpdateRefsByIDParams{UpdateIds: ids, After: int64(after)})
+	list := make([]ledger.UpdateRef, len(found))
+	for i, row := range found {
 		list[i] = updateRef(dbsqlc.UpdateRefsRow(row))
 	}
 	return list, err

@@ -141,25 +141,7 @@ func (c *updateCommand) compare(ctx context.Context, logger *slog.Logger, db *st
 	defer from.Close()
 	asking, cancel := context.WithTimeout(ctx, lookupPatience)
 	defer cancel()
-	update, raw, failed := func() (ledger.Update, ledger.JSON, error) {
-		if err := from.same(asking, db); err != nil {
-			return ledger.Update{}, nil, err
-		}
-		update, raw, err := from.UpdateOfScope(asking, c.ID)
-		if err != nil {
-			return update, raw, err
-		}
-		stored, inForce, _, err := db.ScopeAt(asking, update.Offset-1)
-		if err != nil || inForce {
-			return update, raw, err
-		}
-		earlier, err := c.open(stored, logger)
-		if err != nil {
-			return update, raw, err
-		}
-		defer earlier.Close()
-		return earlier.UpdateOfScope(asking, c.ID)
-	}()
+	update, raw, failed := c.lookUp(asking, logger, db, from)
 	var record audit.UpdateRecord
 	switch {
 	case failed == nil:
@@ -193,6 +175,34 @@ func (c *updateCommand) compare(ctx context.Context, logger *slog.Logger, db *st
 	}
 	r.conclude(&record)
 	return failed, nil
+}
+
+// lookUp asks for the update in the scope in which it is stored. Of one that is not stored, the scope in force says
+// where it would be.
+func (c *updateCommand) lookUp(ctx context.Context, logger *slog.Logger, db *store.Store,
+	from updateSource) (update ledger.Update, raw ledger.JSON, err error) {
+	if err := from.same(ctx, db); err != nil {
+		return update, raw, err
+	}
+	at, stored, err := db.UpdateOffset(ctx, c.ID)
+	if err == nil && !stored {
+		update, raw, err = from.UpdateOfScope(ctx, c.ID)
+		at = update.Offset
+	}
+	if err != nil {
+		return update, raw, err
+	}
+	scope, inForce, _, err := db.ScopeAt(ctx, at-1)
+	if err != nil || inForce && !stored {
+		return update, raw, err
+	}
+	if !inForce {
+		if from, err = c.open(scope, logger); err != nil {
+			return update, raw, err
+		}
+		defer from.Close()
+	}
+	return from.UpdateOfScope(ctx, c.ID)
 }
 
 func (r *updateReport) stored(address string, record *audit.UpdateRecord) {

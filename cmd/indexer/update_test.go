@@ -106,6 +106,40 @@ func TestUpdateOutsideOfWhatIsIndexed(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("not stored yet: its offset %d is beyond the watermark %d", l.Offset(l.Len()-1), watermark), at(t, report, "explanation"))
 }
 
+// An update is looked up in the scope in which it is, or would be, stored.
+func TestUpdateOfAnEarlierScope(t *testing.T) {
+	t.Parallel()
+	slow.Once(t)
+	l := grown(120)
+	names := sandbox.TemplateNames()
+	before, now := names[0], names[1]
+	environ, _ := indexed(t, l, sandbox.ServerOptions{}, map[string]string{"INDEXER_TEMPLATES": before, "INDEXER_TOPOLOGY": "false"})
+	environ["INDEXER_TEMPLATES"] = now
+	printed(t, config.ExitDone, environ, "run", "--until-current", "--change-scope")
+	ids := func(template string) map[any]bool {
+		shown := map[any]bool{}
+		for _, row := range l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects, Templates: []string{template}, NoTopology: true}, l.End())["updates"] {
+			shown[row["update_id"]] = true
+		}
+		return shown
+	}
+	onlyIn := func(one, other map[any]bool) string {
+		t.Helper()
+		for id := range one {
+			if !other[id] {
+				return id.(string)
+			}
+		}
+		t.Fatal("there is none")
+		return ""
+	}
+	then, later := ids(before), ids(now)
+	report := jsonOf(t, config.ExitDone, environ, "update", onlyIn(then, later))
+	require.Equal(t, "equal", at(t, report, "result"))
+	report = jsonOf(t, config.ExitFailed, environ, "update", onlyIn(later, then))
+	require.Equal(t, "unknown", at(t, report, "result"), "it was not shown then")
+}
+
 func TestUpdateThatTheLedgerDoesNotShow(t *testing.T) {
 	t.Parallel()
 	slow.Once(t)

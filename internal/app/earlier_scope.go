@@ -120,14 +120,15 @@ func (p *sourceByScope) ReadUpdates(ctx context.Context, after, to ledger.Offset
 	return page, err
 }
 
+// UpdateOfScope implements source. An update that is not stored is looked up in the scope in force.
 func (p *sourceByScope) UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error) {
-	update, text, err := p.source.UpdateOfScope(ctx, updateID)
-	if err != nil || update.Offset == 0 {
-		return update, text, err
+	at, _, err := p.db.UpdateOffset(ctx, updateID)
+	if err != nil {
+		return ledger.Update{}, nil, err
 	}
-	from, scope, _, err := p.at(ctx, update.Offset-1)
-	if err != nil || scope == p.scope {
-		return update, text, err
+	from, _, _, err := p.at(ctx, at-1)
+	if err != nil {
+		return ledger.Update{}, nil, err
 	}
 	return from.UpdateOfScope(ctx, updateID)
 }
