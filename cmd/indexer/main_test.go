@@ -260,12 +260,12 @@ func TestStatus(t *testing.T) {
 	l := grown(50)
 	environ["INDEXER_LEDGER_URL"] = participantOf(t, l, sandbox.ServerOptions{})
 	environ["INDEXER_LISTEN"] = ""
-	require.Equal(t, map[string]any{"end_offset": float64(l.End()), "lag_offsets": nil, "lag_seconds": nil}, statusOf(t, environ)["ledger"])
+	require.Equal(t, map[string]any{"end_offset": float64(l.End()), "lag_offsets": nil, "last_update_seconds": nil}, statusOf(t, environ)["ledger"])
 
 	code, _, stderr := command(t, environ, "run", "--until-current")
 	require.Equal(t, config.ExitDone, code, stderr)
 	indexed := l.End()
-	require.Equal(t, map[string]any{"end_offset": float64(indexed), "lag_offsets": 0.0, "lag_seconds": 0.0}, statusOf(t, environ)["ledger"])
+	require.Equal(t, map[string]any{"end_offset": float64(indexed), "lag_offsets": 0.0}, without(statusOf(t, environ)["ledger"].(map[string]any), "last_update_seconds"))
 	l.Grow(10)
 	status = statusOf(t, environ)
 	require.Equal(t, l.ParticipantID(), status["participant_id"])
@@ -281,13 +281,17 @@ func TestStatus(t *testing.T) {
 	shown, err := time.Parse(time.RFC3339Nano, stream["record_time"].(string))
 	require.NoError(t, err)
 	ends := status["ledger"].(map[string]any)
-	require.InDelta(t, time.Since(shown).Seconds(), ends["lag_seconds"], 3600, "what is shown was recorded long ago")
-	require.Equal(t, map[string]any{"end_offset": float64(l.End()), "lag_offsets": float64(l.End() - indexed)}, without(ends, "lag_seconds"))
+	require.InDelta(t, time.Since(shown).Seconds(), ends["last_update_seconds"], 3600, "what is shown was recorded long ago")
+	require.Equal(t, map[string]any{"end_offset": float64(l.End()), "lag_offsets": float64(l.End() - indexed)}, without(ends, "last_update_seconds"))
 
 	_, stdout, _ = command(t, environ, "status")
 	for _, text := range []string{"watermark ", "active set known from offset 0", " offsets ahead; the last update here is ", "in the database; "} {
 		require.Contains(t, strings.Join(strings.Fields(stdout), " "), strings.TrimSpace(text))
 	}
+	_, err = connect(t, environ["INDEXER_DATABASE_URL"]).Exec(t.Context(),
+		"UPDATE indexer.updates SET record_time = now() + interval '1 hour' WHERE record_time IS NOT NULL")
+	require.NoError(t, err)
+	require.EqualValues(t, 0, statusOf(t, environ)["ledger"].(map[string]any)["last_update_seconds"], "the ledger's clock is ahead")
 }
 
 // A ledger that can't be reached is part of the report.
@@ -297,7 +301,7 @@ func TestStatusWithoutTheLedger(t *testing.T) {
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": "http://127.0.0.1:1"}
 	ends := statusOf(t, environ)["ledger"].(map[string]any)
 	require.Contains(t, ends["error"], "connection refused")
-	require.Equal(t, map[string]any{"lag_offsets": nil, "lag_seconds": nil}, without(ends, "error"))
+	require.Equal(t, map[string]any{"lag_offsets": nil, "last_update_seconds": nil}, without(ends, "error"))
 	_, stdout, _ := command(t, environ, "status")
 	require.Regexp(t, `\nledger +lag unknown: .*connection refused`, stdout)
 	environ["INDEXER_LEDGER_URL"] = participantOf(t, grown(5), sandbox.ServerOptions{StrictInterface: true})

@@ -71,12 +71,8 @@ func (c *statusCommand) askLedger(ctx context.Context, logger *slog.Logger, r *s
 	if len(r.Streams) > 0 {
 		lag := max(0, offset-r.Streams[0].Watermark)
 		e.Lag = &lag
-		if newest := r.Streams[0].RecordTime; lag == 0 || !newest.IsZero() {
-			seconds := 0.0
-			if lag > 0 {
-				seconds = time.Since(newest).Seconds()
-			}
-			e.Seconds = &seconds
+		if newest := r.Streams[0].RecordTime; !newest.IsZero() {
+			e.Seconds = new(max(0, time.Since(newest).Seconds())) // the ledger's clock may be ahead
 		}
 	}
 	return e

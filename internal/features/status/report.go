@@ -88,8 +88,8 @@ type Snapshot struct {
 type End struct {
 	Offset *ledger.Offset `json:"end_offset,omitempty"`
 	Lag    *ledger.Offset `json:"lag_offsets"` // null: not known
-	// the age of the last update that is shown, or 0 where nothing is missing; null: not known
-	Seconds *float64 `json:"lag_seconds"`
+	// since the last update that is shown was recorded; null: not known
+	Seconds *float64 `json:"last_update_seconds"`
 	Error   string   `json:"error,omitempty"`
 }
 
