@@ -307,4 +307,10 @@ func TestNamesThatDoNotFitAreRefused(t *testing.T) {
 		Next: storetest.Token("t1"), Entries: []ledger.ContractEntry{storetest.ActiveEntry(1, 0, "a", long, 0)},
 	})
 	storetest.RequireProblem(t, err, "the database refuses the rows")
+
+	h := newHistory(t)
+	record := storetest.Tap("a")
+	record.DomainID = &long
+	_, err = h.l.AppendTransactions(t.Context(), h.at, nil, []ledger.Record{record})
+	storetest.RequireProblem(t, err, "the database refuses the rows")
 }

@@ -23,10 +23,12 @@ import (
 // Errors: ErrNotLeader, ErrPositionMoved, or the database's; a *ledger.Problem where it would refuse the same again.
 // After any error the outcome is unknown: read TransactionsPosition again.
 func (l *TransactionsWriter) AppendTransactions(ctx context.Context, at ledger.TransactionsPosition, order CommitOrder,
-	records []ledger.Record) (ledger.TransactionsPosition, error) {
+	records []ledger.Record) (_ ledger.TransactionsPosition, err error) {
 	if len(records) == 0 {
 		return at, nil
 	}
+	defer session.WrapRefused(&err, "write %d records of the transaction history after seq %d, from event id %s on",
+		len(records), at.LastSeq, records[0].EventID)
 	wanted := rows.RecordNames(records)
 	if err := l.term.Resolve(ctx, wanted); err != nil {
 		return at, err
@@ -35,7 +37,7 @@ func (l *TransactionsWriter) AppendTransactions(ctx context.Context, at ledger.T
 	list.AddAll(wanted, l.term.Redacted, at.LastSeq, records)
 	write := inOrder(order, func(ctx context.Context, tx pgx.Tx) error { return holdPosition(ctx, tx, at) },
 		func(ctx context.Context, tx pgx.Tx) error { return l.writeRecords(ctx, tx, &list) })
-	err := l.term.WriteInOrder(ctx, order, func(ctx context.Context, tx pgx.Tx) error {
+	err = l.term.WriteInOrder(ctx, order, func(ctx context.Context, tx pgx.Tx) error {
 		if err := write(ctx, tx); err != nil {
 			return err
 		}
@@ -45,8 +47,7 @@ func (l *TransactionsWriter) AppendTransactions(ctx context.Context, at ledger.T
 		return writing.PutPosition(ctx, tx, next, nil)
 	})
 	if err != nil {
-		return at, fmt.Errorf("write %d records of the transaction history after seq %d, from event id %s on: %w",
-			len(records), at.LastSeq, records[0].EventID, session.Refused(err))
+		return at, err
 	}
 	for _, table := range list.Tables() {
 		if table.Count() > 0 {
