@@ -11,6 +11,7 @@ import (
 	"ledgerindexer/store/internal/amulets"
 	"ledgerindexer/store/internal/bounds"
 	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/writing"
@@ -39,6 +40,10 @@ type Derived struct {
 // Errors: ErrNotLeader, ErrPositionMoved, or the database's; a *ledger.Problem where it would refuse the same again.
 // After any error the outcome is unknown: call it again.
 func (l *UpdatesWriter) DeriveRecords(ctx context.Context) (step Derived, err error) {
+	// Reads the dictionary before the transaction. It has the names of what is stored, and records have no others.
+	if err := l.term.Resolve(ctx, names.NewReferences()); err != nil {
+		return Derived{}, err
+	}
 	err = l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		step, err = l.deriveRecords(ctx, tx)
 		return err
@@ -93,7 +98,7 @@ func (l *UpdatesWriter) writeDerived(ctx context.Context, tx pgx.Tx, at ledger.T
 	}
 	records := amulets.Records(updates)
 	wanted := rows.RecordNames(records)
-	if err := l.term.Resolve(ctx, wanted); err != nil {
+	if err := l.term.Resolve(ctx, wanted); err != nil { // from memory
 		return err
 	}
 	list := rows.NewRecords()

@@ -32,9 +32,9 @@ const (
 	// meanwhile.
 	raiseTimeout = 3 * time.Second
 
-	// WriterConnections is the number of connections of a term, beside that of its lock. Two write batches, one moves the
-	// watermark, and three are for background tasks; or four write in order, and two are for tasks. Nothing that holds a
-	// connection waits for another one.
+	// WriterConnections is the number of connections of a term, beside that of its lock. Catching up takes three (two
+	// batches and a projection), writes in order four; the others are for tasks. Nothing that holds a connection waits for
+	// another one.
 	WriterConnections = 6
 
 	// WriteTimeout is how long a transaction may take. A batch takes well under a second; one that takes this long has
