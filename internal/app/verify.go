@@ -347,8 +347,8 @@ func resume(ctx context.Context, db *store.Store, from source) error {
 	return nil
 }
 
-// meterSteps returns a function that takes the progress of a verification: it logs each step when it begins, and
-// measures it. end ends the last step.
+// meterSteps returns a function that takes the progress of a verification: it logs each step when it begins, also
+// again, and measures it. end ends the last step.
 func meterSteps(ctx context.Context, logger *slog.Logger) (report func(audit.Progress), end func()) {
 	var now audit.Progress
 	var meter *ingest.Meter
@@ -358,7 +358,7 @@ func meterSteps(ctx context.Context, logger *slog.Logger) (report func(audit.Pro
 		}
 	}
 	return func(p audit.Progress) {
-		if meter == nil || p.Step != now.Step {
+		if meter == nil || p.Step != now.Step || p.Done < now.Done {
 			end()
 			logger.InfoContext(ctx, "verifying", "step", p.Step)
 			meter = ingest.NewMeter(logger, ledger.Progress{Stream: p.Step, End: p.Of}, nil)

@@ -1,11 +1,14 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -161,4 +164,22 @@ func TestVerifyAgainstASnapshotThatMayBeCut(t *testing.T) {
 		}
 	}
 	requireVerified(t, database, whole)
+}
+
+// A step that begins again, as for each range without coverage, is measured anew.
+func TestAStepThatBeginsAgainIsMeasuredAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		report, end := meterSteps(t.Context(), slog.New(slog.NewTextHandler(&log, nil)))
+		for range 2 {
+			for done := int64(0); done < 3; done++ {
+				report(audit.Progress{Step: "offsets", Done: 100 * done, Of: 1000})
+				time.Sleep(15 * time.Second)
+			}
+		}
+		end()
+		require.Equal(t, 4, strings.Count(log.String(), "per_second=6"), log.String())
+		require.NotContains(t, log.String(), "=-")
+	})
 }
