@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/ledger"
 )
 
 // copySetupCommand is `indexer copy-setup`: it makes in a database what commands made in another one of the same
@@ -30,14 +28,11 @@ func (c *copySetupCommand) Run(ctx context.Context, logger *slog.Logger, out con
 		switch {
 		case part.Failure != nil:
 			failed++
-			text = "can't be made: " + part.Failure.Error()
-			if p, ok := errors.AsType[*ledger.Problem](part.Failure); ok {
-				text += ": " + p.Do
-			}
+			text = "can't be made: " + errorText(part.Failure)
 		case part.There:
 			text = "was there"
 		}
-		fmt.Fprintf(out, "%s %s %s\n", part.Kind, printable(part.Name), printable(text))
+		fmt.Fprintf(out, "%s %s %s\n", part.Kind, printable(part.Name), harmless(text))
 	})
 	if err == nil && failed > 0 {
 		err = fmt.Errorf("%d of %d parts can't be made", failed, all)
