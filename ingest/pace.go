@@ -12,8 +12,8 @@ import (
 //
 // After a request that failed, such as a 429 or 503, no other begins for as long as Retry says or the server asks for,
 // and half as many are in flight from then on; after triesInPlace in a row the whole try ends, and Retry waits before
-// the next one. Each 429 also spaces the requests (rate). Answers that take long reduce how many are in flight, and quick
-// ones raise it again (limiter). What a request asks for is a matter of sizes.
+// the next one. Each 429 also spaces the requests (rate). Answers that take long reduce how many are in flight, and
+// quick ones raise it again (limiter). What a request asks for is a matter of sizes.
 type pace struct {
 	retry  Retry
 	queued func(bytes int64) // Watch.Queued
