@@ -217,7 +217,7 @@ SELECT x.ledger_offset, x.node_id,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = x.acting_parties_ref) AS acting_parties,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = x.witness_parties_ref) AS witness_parties,
        x.acs_delta,
-       (SELECT u.update_id FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id,
+       (SELECT u.update_id FROM updates u WHERE u.ledger_offset = x.ledger_offset AND x.node_id < 1073741824) AS update_id,
        (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = x.synchronizer_ref) AS synchronizer_id, x.record_time
 FROM (
     SELECT c.ledger_offset, c.node_id, CASE c.origin WHEN 'assignment' THEN 'assigned' ELSE 'created' END AS kind, c.contract_id, c.template_ref,
@@ -239,7 +239,7 @@ FROM (
 ) x
 LEFT JOIN templates t ON t.template_ref = x.template_ref
 WHERE btint8cmp(x.shown_at, (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')) <> 1;
-COMMENT ON VIEW ledger.events IS 'Creations, assignments, exercises, archivals and unassignments with the same columns. A transaction as a tree: WHERE ledger_offset = (SELECT ledger_offset FROM ledger.updates WHERE update_id = ...) ORDER BY node_id, with parent_node_id. A consuming exercise archives its contract and is one row here. The shape acs-delta has no exercises, so events have no parents.
+COMMENT ON VIEW ledger.events IS 'Creations, assignments, exercises, archivals and unassignments with the same columns. A transaction as a tree: WHERE ledger_offset = (SELECT ledger_offset FROM ledger.updates WHERE update_id = ...) AND update_id IS NOT NULL ORDER BY node_id, with parent_node_id. A consuming exercise archives its contract and is one row here. The shape acs-delta has no exercises, so events have no parents.
 @graphql({"primary_key_columns": ["ledger_offset", "node_id"], "foreign_keys": [{"local_columns": ["ledger_offset"], "foreign_schema": "ledger", "foreign_table": "updates", "foreign_columns": ["ledger_offset"]}, {"local_columns": ["contract_id"], "foreign_schema": "ledger", "foreign_table": "contracts", "foreign_columns": ["contract_id"]}]})';
 COMMENT ON COLUMN ledger.events.ledger_offset IS 'Offset of the update. For a row of a snapshot: the event''s offset as the snapshot has it. Indexed.';
 COMMENT ON COLUMN ledger.events.node_id IS 'Place in the update. (ledger_offset, node_id) is unique.';
@@ -259,7 +259,7 @@ COMMENT ON COLUMN ledger.events.result IS 'Of an exercise: its result.';
 COMMENT ON COLUMN ledger.events.acting_parties IS 'Of an exercise: the parties that exercised the choice. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.events.witness_parties IS 'The parties that the indexer reads for (its scope) and that saw the event. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.events.acs_delta IS 'Whether it changes the active contracts of a stakeholder among the indexed parties; false: it was only witnessed, or one transaction created and archived the contract. NULL: not served.';
-COMMENT ON COLUMN ledger.events.update_id IS 'Id of the update. NULL for rows of a snapshot. Costs a look-up per row: to search by it, see the comment of the view.';
+COMMENT ON COLUMN ledger.events.update_id IS 'Id of the update. NULL for rows of a snapshot, and for contracts that a change of the scope took in at the offset. Costs a look-up per row: to search by it, see the comment of the view.';
 COMMENT ON COLUMN ledger.events.synchronizer_id IS 'The synchronizer. NULL: not served.';
 COMMENT ON COLUMN ledger.events.record_time IS 'Record time of the update. NULL for rows of a snapshot.';
 

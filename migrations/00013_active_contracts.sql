@@ -253,7 +253,7 @@ CREATE INDEX resync_deactivations_contract_id ON resync_deactivations USING hash
 COMMENT ON TABLE resync_deactivations IS 'Deactivations without an event, by resyncs: of contracts that were active here and that the participant does not show. synchronizer_ref as in active_contracts.';
 
 CREATE TABLE resync_created (LIKE created, PRIMARY KEY (node_id));
-COMMENT ON TABLE resync_created IS 'What an unfinished resync has found that is not active here, as it will stand in created.';
+COMMENT ON TABLE resync_created IS 'What an unfinished resync has found that is not active here, or is stored otherwise than it is shown, as it will stand in created.';
 
 CREATE TABLE resync_interface_views (LIKE interface_views, PRIMARY KEY (node_id, ordinal));
 COMMENT ON TABLE resync_interface_views IS 'The interface views of resync_created.';
@@ -276,7 +276,7 @@ SELECT e.ledger_offset, e.node_id, e.kind, e.contract_id, e.synchronizer_ref, e.
     (h.locked IS NOT NULL)::boolean AS lock_known, (h.locked IS TRUE)::boolean AS locked, h.locked_until::timestamptz AS locked_until, e.stakeholders_ref
 FROM (
     SELECT c.ledger_offset, c.node_id, 1 AS kind, c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.template_ref,
-        c.origin = 'assignment' AS flag, c.stakeholders_ref, c.reassignment_counter AS counter
+        (c.origin = 'assignment' OR c.served_offset IS NOT NULL)::boolean AS flag, c.stakeholders_ref, c.reassignment_counter AS counter
     FROM created c
     WHERE c.served_offset IS NOT NULL OR c.origin <> 'snapshot' AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE)
     UNION ALL

@@ -45,7 +45,7 @@ WHERE e.choice <> 'EventLog_HoldingsChange' AND (w.kind <> 'transfer' OR s.sende
 COMMENT ON VIEW token_choices IS 'The exercises that say what moved below them, by the rules of the token standard''s V1: by the name of the choice, or by the key tx-kind of their metadata.';
 
 -- Changes ----------------------------------------------------------------------------------------------------------
--- What is archived is known by its creation. A contract that was assigned has several creation events, which say the same. A
+-- What is archived is known by the last creation event before: a contract that was assigned has several, which say the same, and a wider scope says more. A
 -- reassignment changes what is held where the contract is then active nowhere, or was not before. "+ 0" has PostgreSQL find a contract's
 -- events by its id: by offset, which it prefers where nothing was analyzed yet, it would read all events before.
 
@@ -57,19 +57,25 @@ COMMENT ON VIEW holding_creations IS 'Creation events of contracts whose templat
 
 CREATE FUNCTION active_before(contract_id text, ledger_offset bigint, node_id integer) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
-    SELECT CASE WHEN bool_or(x.ends) THEN NULL ELSE coalesce(sum(x.by), 0) END
+    SELECT CASE WHEN EXISTS (
+        SELECT FROM archivals a
+        WHERE a.contract_id = active_before.contract_id AND (a.ledger_offset + 0, a.node_id) < (active_before.ledger_offset, active_before.node_id)
+    ) THEN NULL ELSE count(*) FILTER (WHERE l.activates) END
     FROM (
-        SELECT c.ledger_offset, c.node_id, 1 AS by, false AS ends FROM created c
-        WHERE c.contract_id = active_before.contract_id
-          AND (c.reassignment_counter IS NOT NULL OR c.origin <> 'snapshot' AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE))
-        UNION ALL
-        SELECT r.ledger_offset, r.node_id, -1, false FROM reassignments r
-        WHERE r.contract_id = active_before.contract_id AND r.kind = 'unassigned' AND r.created_offset IS NULL
-        UNION ALL
-        SELECT a.ledger_offset, a.node_id, 0, true FROM archivals a WHERE a.contract_id = active_before.contract_id
-    ) x
-    WHERE x.ledger_offset + 0 < active_before.ledger_offset
-       OR x.ledger_offset + 0 = active_before.ledger_offset AND x.node_id < active_before.node_id
+        SELECT DISTINCT ON (x.synchronizer_ref) x.activates
+        FROM (
+            SELECT c.ledger_offset, c.node_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, true AS activates FROM created c
+            WHERE c.contract_id = active_before.contract_id
+              AND (c.reassignment_counter IS NOT NULL OR c.origin <> 'snapshot' AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE))
+            UNION ALL
+            SELECT r.ledger_offset, r.node_id, r.source_ref, false FROM reassignments r
+            WHERE r.contract_id = active_before.contract_id AND r.kind = 'unassigned' AND r.created_offset IS NULL
+            UNION ALL
+            SELECT d.ledger_offset, d.node_id, d.synchronizer_ref, false FROM resync_deactivations d WHERE d.contract_id = active_before.contract_id
+        ) x
+        WHERE (x.ledger_offset + 0, x.node_id) < (active_before.ledger_offset, active_before.node_id)
+        ORDER BY x.synchronizer_ref, x.ledger_offset DESC, x.node_id DESC
+    ) l
 );
 COMMENT ON FUNCTION active_before(text, bigint, integer) IS 'On how many synchronizers a contract is active before an event. NULL: it is archived, also where the unassignment from another synchronizer is still to come.';
 
@@ -83,13 +89,17 @@ FROM (
     SELECT a.ledger_offset, a.node_id, a.contract_id, false, false, o.ledger_offset, o.node_id
     FROM archivals a
     CROSS JOIN LATERAL (
-        SELECT c.ledger_offset, c.node_id FROM holding_creations c WHERE c.contract_id = a.contract_id ORDER BY c.ledger_offset + 0, c.node_id LIMIT 1
+        SELECT c.ledger_offset, c.node_id FROM holding_creations c
+        WHERE c.contract_id = a.contract_id AND (c.ledger_offset + 0, c.node_id) <= (a.ledger_offset, a.node_id)
+        ORDER BY c.ledger_offset + 0 DESC, c.node_id DESC LIMIT 1
     ) o
     UNION ALL
     SELECT r.ledger_offset, r.node_id, r.contract_id, r.kind = 'assigned', true, o.ledger_offset, o.node_id
     FROM reassignments r
     CROSS JOIN LATERAL (
-        SELECT c.ledger_offset, c.node_id FROM holding_creations c WHERE c.contract_id = r.contract_id ORDER BY c.ledger_offset + 0, c.node_id LIMIT 1
+        SELECT c.ledger_offset, c.node_id FROM holding_creations c
+        WHERE c.contract_id = r.contract_id AND (c.ledger_offset + 0, c.node_id) <= (r.ledger_offset, r.node_id)
+        ORDER BY c.ledger_offset + 0 DESC, c.node_id DESC LIMIT 1
     ) o
     WHERE r.created_offset IS NULL AND active_before(r.contract_id, r.ledger_offset, r.node_id) = CASE r.kind WHEN 'assigned' THEN 0 ELSE 1 END
 ) x

@@ -19,6 +19,17 @@ FROM (
 -- name: ResyncStart :exec
 INSERT INTO resyncs (ledger_offset, node_id, scope) VALUES (@ledger_offset, @node_id, @scope);
 
+-- name: ResyncStored :many
+-- What is stored of some creation events: whether their payload is, and of which interfaces there are views, sorted. The arrays are parallel.
+WITH asked AS MATERIALIZED (
+    SELECT unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id
+)
+SELECT c.ledger_offset, c.node_id, (c.payload IS NOT NULL)::boolean AS has_payload,
+    ARRAY(SELECT v.interface_id FROM interface_views v WHERE v.ledger_offset = c.ledger_offset AND v.node_id = c.node_id
+          ORDER BY v.interface_id COLLATE "C")::text[] AS interfaces
+FROM asked k
+JOIN created c ON c.ledger_offset = k.ledger_offset AND c.node_id = k.node_id;
+
 -- name: ResyncAdvance :execrows
 -- Moves the token by compare-and-swap, in the transaction that stores the page before it.
 UPDATE resyncs SET token_kind = @token_kind, token = @token, entries = entries + @added::bigint,

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,9 +21,9 @@ import (
 )
 
 // Resync takes in the active contracts that the participant shows at the watermark, in a scope that is in force from
-// there on. What it shows and is not active here begins there. What is active here and it does not show ends there,
-// unless only what a scope adds is read. What was stored before stays as it is, covered in the scope in which it was
-// read.
+// there on. What it shows and is not active here begins there, and so does, anew, what is stored with other interface
+// views or without a payload. What is active here and it does not show ends there, unless only what a scope adds is read. What was stored
+// before stays as it is, covered in the scope in which it was read.
 //
 // It has the methods of ingest.SnapshotSink, so the loop that reads a first snapshot reads it too. Readers see nothing
 // of it before the last page is written, which does all of it in one transaction. The watermark must not move
@@ -179,17 +180,58 @@ func (r *Resync) take(ctx context.Context, progress ledger.SnapshotProgress,
 	return taken, r.term.Resolve(ctx, wanted)
 }
 
-// copyTaken stores what of the taken contracts is not active here, and of the others that they were shown.
+// copyTaken stores what of the taken contracts is not active here, or is stored otherwise than the scope shows it; and
+// of those that are active here that they were shown.
 func (r *Resync) copyTaken(ctx context.Context, tx pgx.Tx, taken *rows.Carried) error {
 	known, err := writing.ActiveAsOf(ctx, tx, r.extent.Watermark, taken.Active)
 	if err != nil {
 		return err
 	}
-	shown := taken.Leave(func(a *rows.ActiveContract) bool { return known[writing.KeyOf(a)] != nil })
-	if r.added {
-		shown = nil
+	var shown []rows.Shown
+	for i := range taken.Active {
+		if a := &taken.Active[i]; !r.added && known[writing.KeyOf(a)] != nil {
+			shown = append(shown, rows.Shown{NodeID: a.ActivatedNodeID, SynchronizerRef: a.SynchronizerRef,
+				ContractID: a.ContractID})
+		}
 	}
+	whole, err := storedWhole(ctx, tx, taken, known)
+	if err != nil {
+		return err
+	}
+	taken.Leave(func(a *rows.ActiveContract) bool { return whole[writing.KeyOf(a)] })
 	return writing.CopyTables(ctx, tx, append(taken.Resynced(), rows.TableOf("resync_shown", shown)))
+}
+
+// storedWhole returns which of the taken contracts are active here as the participant shows them. Where a scope has
+// other templates or interfaces, it shows payloads and views that were not served when the contract was created, or
+// views no more. A payload that it does not show any more stays.
+func storedWhole(ctx context.Context, tx pgx.Tx, taken *rows.Carried,
+	known map[active.Key][]dbsqlc.ActiveAsOfRow) (whole map[active.Key]bool, err error) {
+	defer pg.Wrap(&err, "read what is stored of active contracts")
+	var asked dbsqlc.ResyncStoredParams
+	for _, activations := range known {
+		asked.LedgerOffsets = append(asked.LedgerOffsets, activations[0].ActivatedOffset)
+		asked.NodeIds = append(asked.NodeIds, activations[0].ActivatedNodeID)
+	}
+	list, err := queries.ResyncStored(ctx, tx, asked)
+	if err != nil {
+		return nil, err
+	}
+	stored := map[rows.EventPlace]dbsqlc.ResyncStoredRow{}
+	for _, row := range list {
+		stored[rows.EventPlace{Offset: row.LedgerOffset, NodeID: row.NodeID}] = row
+	}
+	whole, interfaces := map[active.Key]bool{}, taken.Interfaces()
+	for i := range taken.Active {
+		key := writing.KeyOf(&taken.Active[i])
+		if known[key] == nil {
+			continue
+		}
+		row := stored[rows.EventPlace{Offset: known[key][0].ActivatedOffset, NodeID: known[key][0].ActivatedNodeID}]
+		whole[key] = (row.HasPayload || taken.Created[i].Payload == nil) &&
+			slices.Equal(row.Interfaces, interfaces[taken.Active[i].ActivatedNodeID])
+	}
+	return whole, nil
 }
 
 func (r *Resync) advance(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress, last bool) (err error) {

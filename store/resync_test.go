@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -84,6 +85,57 @@ func TestAResyncIsKilledAtEveryPage(t *testing.T) {
 	require.Empty(t, d.differences(up.store))
 	_, _, err = d.store().Scope(ctx)
 	require.NoError(t, err)
+}
+
+// What is active already begins anew where the scope shows more of it, and so does what had left the scope: what is held
+// is known from there on, and moves.
+func TestAnInterfaceIsAdded(t *testing.T) {
+	t.Parallel()
+	for name, left := range map[string]bool{"to what is active": false, "to what had left the scope": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDatabase(t)
+			ctx := t.Context()
+			up := d.three()
+			d.Exec("INSERT INTO indexer.hosting (party, hosted, onboarded, asked_offset) VALUES ('alice', true, false, 30)")
+			if left {
+				other := storetest.Scope
+				other.Parties = []string{"carol"}
+				d.changeScope(up, other)
+			}
+			scope := storetest.Scope
+			scope.Interfaces = []string{"#splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"}
+			var entries []ledger.ContractEntry
+			for i := range ledger.Offset(3) {
+				e := storetest.ActiveEntry(10*i+10, 0, fmt.Sprintf("contract-%d", 10*i+10), "sync::1", 0)
+				if i > 0 { // one is no holding
+					e.Active.Created.InterfaceViews = []ledger.InterfaceView{{InterfaceID: storetest.HoldingV1,
+						Value: ledger.JSON(`{"owner": "alice", "instrumentId": {"admin": "alice", "id": "X"}, "amount": "5.0", "lock": null}`)}}
+				}
+				entries = append(entries, e)
+			}
+			d.changeScope(up, scope, entries...)
+			archived, unassigned := storetest.NewUpdate(40, "sync::1"), storetest.NewUpdate(50, "sync::1")
+			archived.Archived = []ledger.ArchivedEvent{storetest.Archival(0, "contract-20")}
+			storetest.Unassign(&unassigned, 0, "contract-30", "sync::1", "sync::2", 1)
+			require.NoError(t, up.Append(ctx, scope, []ledger.Page{{From: 30, To: 50, Updates: []ledger.Update{archived, unassigned}}}))
+
+			begun := map[bool]string{false: "contract-10 sync::1 10", true: "contract-10 sync::1 30"}
+			require.Equal(t, []string{begun[left], "contract-20 sync::1 30", "contract-30 sync::1 30"}, d.activeAt(30))
+			require.Equal(t, []string{"contract-10 sync::1 10", "contract-20 sync::1 20"}, d.activeAt(29))
+			require.Equal(t, []string{"contract-10 10"}, d.Rows("SELECT contract_id, created_offset FROM ledger.active_contracts"))
+			require.Equal(t, []string{"alice X 5.0 1"}, d.Rows("SELECT owner, instrument, amount::text, contracts FROM ledger.holding_totals_at(49)"))
+			require.Equal(t, []string{"<nil> 10.0 5.0 0"}, d.Rows(`SELECT ledger.balance_at_offset('alice', 'X', 29)::text,
+				ledger.balance_at_offset('alice', 'X', 39)::text, ledger.balance_at_offset('alice', 'X', 40)::text, ledger.balance_at_offset('alice', 'X', 50)::text`))
+			require.Equal(t, []string{"40 -5.0", "50 -5.0"}, d.Rows("SELECT ledger_offset, amount::text FROM ledger.token_events_of('alice')"))
+			require.Equal(t, []string{"contract-20 update-20", "contract-20 <nil>", "contract-20 update-40"},
+				d.Rows("SELECT contract_id, update_id FROM ledger.contract_history('contract-20')"))
+			require.Empty(t, d.differences(up.store))
+			_, err := up.Reset(ctx, 29)
+			require.NoError(t, err)
+			require.Empty(t, d.differences(up.store))
+		})
+	}
 }
 
 // Where only what was added is read, what is not shown goes on.

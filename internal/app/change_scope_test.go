@@ -138,6 +138,30 @@ func (w *begunWorld) requireScopes(t *testing.T, earlier ...inForce) {
 	slices.Sort(now)
 	require.Equal(t, now, texts(t, w.database, `SELECT contract_id || ' ' || synchronizer_id || ' ' || created_offset AS held
 		FROM ledger.active_contracts WHERE reassignment_counter = 0 ORDER BY (contract_id || ' ' || synchronizer_id || ' ' || created_offset) COLLATE "C"`))
+	w.requireViews(t, end)
+}
+
+// requireViews compares the interface views that are stored of what is active with those of the scope in force. A
+// payload that it shows is stored; one that it does not show any more may be.
+func (w *begunWorld) requireViews(t *testing.T, end int64) {
+	t.Helper()
+	truth, active, payloads, views := w.ledger.Truth(w.truth, end), map[any]bool{}, []string{}, []string{}
+	for _, r := range truth["active_contracts"] {
+		active[r["contract_id"]] = true
+		if r["payload"] != nil {
+			payloads = append(payloads, r["contract_id"].(string))
+		}
+	}
+	for _, r := range truth["interface_views"] {
+		if active[r["contract_id"]] {
+			views = append(views, fmt.Sprint(r["contract_id"], " ", r["interface_id"], " ", r["status_code"]))
+		}
+	}
+	slices.Sort(views)
+	require.Equal(t, slices.Compact(views), texts(t, w.database, `SELECT x.held FROM (
+		SELECT DISTINCT v.contract_id || ' ' || v.interface_id || ' ' || v.status_code AS held FROM ledger.interface_views v
+		JOIN ledger.active_events a ON a.ledger_offset = v.ledger_offset AND a.node_id = v.node_id) x ORDER BY x.held COLLATE "C"`))
+	require.Subset(t, texts(t, w.database, "SELECT contract_id FROM ledger.active_contracts WHERE payload IS NOT NULL"), payloads)
 }
 
 func wholeOf(value any) int64 {

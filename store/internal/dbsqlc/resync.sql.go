@@ -292,6 +292,55 @@ func (q *Queries) ResyncStart(ctx context.Context, db DBTX, arg ResyncStartParam
 	return err
 }
 
+const resyncStored = `-- name: ResyncStored :many
+WITH asked AS MATERIALIZED (
+    SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::integer[]) AS node_id
+)
+SELECT c.ledger_offset, c.node_id, (c.payload IS NOT NULL)::boolean AS has_payload,
+    ARRAY(SELECT v.interface_id FROM interface_views v WHERE v.ledger_offset = c.ledger_offset AND v.node_id = c.node_id
+          ORDER BY v.interface_id COLLATE "C")::text[] AS interfaces
+FROM asked k
+JOIN created c ON c.ledger_offset = k.ledger_offset AND c.node_id = k.node_id
+`
+
+type ResyncStoredParams struct {
+	LedgerOffsets []int64 `db:"ledger_offsets"`
+	NodeIds       []int32 `db:"node_ids"`
+}
+
+type ResyncStoredRow struct {
+	LedgerOffset int64    `db:"ledger_offset"`
+	NodeID       int32    `db:"node_id"`
+	HasPayload   bool     `db:"has_payload"`
+	Interfaces   []string `db:"interfaces"`
+}
+
+// What is stored of some creation events: whether their payload is, and of which interfaces there are views, sorted. The arrays are parallel.
+func (q *Queries) ResyncStored(ctx context.Context, db DBTX, arg ResyncStoredParams) ([]ResyncStoredRow, error) {
+	rows, err := db.Query(ctx, resyncStored, arg.LedgerOffsets, arg.NodeIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ResyncStoredRow
+	for rows.Next() {
+		var i ResyncStoredRow
+		if err := rows.Scan(
+			&i.LedgerOffset,
+			&i.NodeID,
+			&i.HasPayload,
+			&i.Interfaces,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const resyncUnfinished = `-- name: ResyncUnfinished :one
 
 SELECT r.ledger_offset, r.node_id, r.scope, r.token_kind, r.token, r.entries, r.started_at, r.finished_at FROM resyncs r WHERE r.finished_at IS NULL

@@ -141,19 +141,30 @@ func (c *Carried) Take(wanted *names.References, e *ledger.ContractEntry, nodeID
 	return nil
 }
 
-// Leave removes the taken contracts of which known is true, and returns them.
-func (c *Carried) Leave(known func(*ActiveContract) bool) (left []Shown) {
+// Leave removes the taken contracts of which known is true.
+func (c *Carried) Leave(known func(*ActiveContract) bool) {
 	gone := map[int32]bool{}
 	for i := range c.Active {
 		if a := &c.Active[i]; known(a) {
 			gone[a.ActivatedNodeID] = true
-			left = append(left, Shown{a.ActivatedNodeID, a.SynchronizerRef, a.ContractID})
 		}
 	}
 	c.Active = slices.DeleteFunc(c.Active, func(a ActiveContract) bool { return gone[a.ActivatedNodeID] })
 	c.Created = slices.DeleteFunc(c.Created, func(r SnapshotCreated) bool { return gone[r.NodeID] })
 	c.interfaceViews = slices.DeleteFunc(c.interfaceViews, func(v InterfaceView) bool { return gone[v.NodeID] })
-	return left
+}
+
+// Interfaces returns the interfaces of which the taken contracts have views, sorted, by the nodes at which they begin.
+func (c *Carried) Interfaces() map[int32][]string {
+	of := map[int32][]string{}
+	for i := range c.interfaceViews {
+		v := &c.interfaceViews[i]
+		of[v.NodeID] = append(of[v.NodeID], v.InterfaceID)
+	}
+	for _, ids := range of {
+		slices.Sort(ids)
+	}
+	return of
 }
 
 // Resynced returns the rows of what was taken, as they wait until the resync is whole.

@@ -95,7 +95,8 @@ var all = slices.Concat(facts, []Table{
 	{Name: "offset_checkpoints", Family: State, Seen: Everyone, Key: key(offset, "synchronizer_ref"), Place: offset,
 		Reset: Remove, Pruned: true},
 
-	{Name: "resync_deactivations", Family: State, Key: key(offset, node), Place: offset, Reset: Remove, Pruned: true},
+	{Name: "resync_deactivations", Family: State, Seen: ofSeenCreation, Key: key(offset, node), Place: offset,
+		Reset: Remove, Pruned: true},
 	{Name: "resyncs", Family: State, Key: key(offset, node), Place: offset, Reset: Remove, Pruned: true},
 	{Name: "resync_created", Family: State, Key: key(node), Place: offset, Reset: Remove, Pruned: true},
 	{Name: "resync_interface_views", Family: State, Key: key(node, "ordinal"), Place: offset, Reset: Remove, Pruned: true},

@@ -24,6 +24,7 @@ const (
 	// The policies of the tables that are asked apply too.
 	ofSeenEnd = "EXISTS (SELECT FROM archived a WHERE a.ledger_offset = s.ledger_offset AND a.node_id = s.node_id)" +
 		" OR EXISTS (SELECT FROM exercised e WHERE e.ledger_offset = s.ledger_offset AND e.node_id = s.node_id)"
+	ofSeenCreation = "EXISTS (SELECT FROM created c WHERE c.contract_id = s.contract_id)"
 	// A contract that was found is seen by its stakeholders. One that was not is seen by whoever sees the event that it
 	// was looked up for.
 	ofLookup = "CASE WHEN s.status = 'found' THEN EXISTS (SELECT FROM my_parties m WHERE m.party = ANY (s.signatories) " +
