@@ -96,8 +96,9 @@ COMMENT ON COLUMN ledger.active_counts.module_name IS 'Module of the template.';
 COMMENT ON COLUMN ledger.active_counts.entity_name IS 'Name of the template.';
 COMMENT ON COLUMN ledger.active_counts.contracts IS 'How many contracts of this template id are active. One that is active on two synchronizers counts twice.';
 
--- A creation by a transaction is the only one of its contract. Other creation events count if none precedes them. "+ 0" has PostgreSQL find a
--- contract's events by its id: by offset, which it prefers where nothing was analyzed yet, it would read all events for each contract.
+-- A creation by a transaction is the row of its contract; an assignment to another synchronizer can be processed before it. Other creation
+-- events count if there is none and none precedes them. "+ 0" has PostgreSQL find a contract's events by its id: by offset, which it prefers
+-- where nothing was analyzed yet, it would read all events for each contract.
 CREATE VIEW ledger.contracts WITH (security_invoker = true) AS
 SELECT c.contract_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, c.payload, c.contract_key, c.contract_key_hash,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
@@ -113,9 +114,11 @@ FROM created c
 LEFT JOIN templates t ON t.template_ref = c.template_ref
 WHERE btint8cmp(c.ledger_offset, (SELECT ledger.latest_offset())) <> 1
   AND (c.origin = 'transaction' OR NOT EXISTS (
-      SELECT FROM creations f
-      WHERE f.contract_id = c.contract_id AND (f.ledger_offset + 0 < c.ledger_offset OR f.ledger_offset + 0 = c.ledger_offset AND f.node_id < c.node_id)));
-COMMENT ON VIEW ledger.contracts IS 'One row per contract that was created, assigned, or read from a snapshot: a join by contract_id doubles no rows. The row of a reassigned contract is its first creation event. Contracts that were only exercised or archived here have no row: see ledger.looked_up_contracts.
+      SELECT FROM created f
+      WHERE f.contract_id = c.contract_id AND (
+          f.origin = 'transaction' AND f.ledger_offset + 0 <= (SELECT ledger.latest_offset())
+          OR f.ledger_offset + 0 < c.ledger_offset OR f.ledger_offset + 0 = c.ledger_offset AND f.node_id < c.node_id)));
+COMMENT ON VIEW ledger.contracts IS 'One row per contract that was created, assigned, or read from a snapshot: a join by contract_id doubles no rows. Its row is that of its creation, or else of its first assignment or entry of a snapshot. Contracts that were only exercised or archived here have no row: see ledger.looked_up_contracts.
 @graphql({"primary_key_columns": ["contract_id"]})';
 COMMENT ON COLUMN ledger.contracts.contract_id IS 'The contract. Unique. Indexed.';
 COMMENT ON COLUMN ledger.contracts.template_id IS 'Template, as served: package-id:Module:Entity.';
@@ -129,9 +132,9 @@ COMMENT ON COLUMN ledger.contracts.contract_key_hash IS 'Hash of the contract ke
 COMMENT ON COLUMN ledger.contracts.signatories IS 'Signatories. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.contracts.observers IS 'Observers. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.contracts.created_at IS 'Ledger time of its creation.';
-COMMENT ON COLUMN ledger.contracts.origin IS 'Its first creation event: transaction (its creation), assignment (the indexed parties did not see its creation), or snapshot.';
-COMMENT ON COLUMN ledger.contracts.first_offset IS 'Offset of its first creation event.';
-COMMENT ON COLUMN ledger.contracts.first_node_id IS 'Node of its first creation event: (first_offset, first_node_id) is the row in ledger.created_events.';
+COMMENT ON COLUMN ledger.contracts.origin IS 'What its row was part of: transaction (its creation), assignment (the indexed parties did not see its creation), or snapshot.';
+COMMENT ON COLUMN ledger.contracts.first_offset IS 'Offset of that creation event.';
+COMMENT ON COLUMN ledger.contracts.first_node_id IS 'Node of that creation event: (first_offset, first_node_id) is the row in ledger.created_events.';
 COMMENT ON COLUMN ledger.contracts.archived_offset IS 'Offset of its archival. NULL: none was seen. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.contracts.synchronizer_ids IS 'The synchronizers on which it is active now. Empty: it is archived, or in the middle of a reassignment, or was only witnessed. Costs a look-up per row.';
 

@@ -22,8 +22,8 @@ import (
 
 // Resync takes in the active contracts that the participant shows at the watermark, in a scope that is in force from
 // there on. What it shows and is not active here begins there, and so does, anew, what is stored with other interface
-// views or without a payload. What is active here and it does not show ends there, unless only what a scope adds is read. What was stored
-// before stays as it is, covered in the scope in which it was read.
+// views or without a payload. What is active here and it does not show ends there, unless only what a scope adds is
+// read. What was stored before stays as it is, covered in the scope in which it was read.
 //
 // It has the methods of ingest.SnapshotSink, so the loop that reads a first snapshot reads it too. Readers see nothing
 // of it before the last page is written, which does all of it in one transaction. The watermark must not move

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
 	"testing"
@@ -128,4 +129,19 @@ func TestMovementsOfAPartyReadItsUpdatesOnly(t *testing.T) {
 		FROM pg_stat_xact_user_tables s WHERE relname ~ '^(lifetimes|updates)'`).Scan(&read))
 	require.LessOrEqual(t, read, int64(100), "rows of lifetimes and updates that were read")
 	require.Positive(t, read)
+}
+
+// A participant that lags on a synchronizer can process an assignment before the creation: the contract has one row.
+func TestAnAssignmentBeforeTheCreation(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	up := d.started()
+	assigned, created := storetest.NewUpdate(10, "sync::2"), storetest.NewUpdate(20, "sync::1")
+	storetest.Assign(&assigned, 0, "contract", "sync::1", "sync::2", 1)
+	created.Created = []ledger.CreatedEvent{storetest.Creation(0, "contract")}
+	for _, u := range []ledger.Update{assigned, created} {
+		origin := map[ledger.Offset]string{10: "assignment", 20: "transaction"}[u.Offset]
+		require.NoError(t, up.Append(t.Context(), storetest.Scope, []ledger.Page{{From: u.Offset - 10, To: u.Offset, Updates: []ledger.Update{u}}}))
+		require.Equal(t, []string{fmt.Sprint("contract ", origin, " ", u.Offset)}, d.Rows("SELECT contract_id, origin, first_offset FROM ledger.contracts"))
+	}
 }

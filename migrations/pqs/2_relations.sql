@@ -6,6 +6,12 @@
 
 -- Creations. What an entry of a snapshot says began at the floor, as far as is known: those are one partition, and the others are not read in
 -- their branch. In that of the others the floor is compared in a form that has no index: a condition on the offset would be preferred to others.
+-- A contract that a change of the scope took in has a node above those of all events, at the offset of an update: its key is negative.
+CREATE OR REPLACE FUNCTION pqs.__event_pk(ledger_offset bigint, node_id integer) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN node_id < 1073741824 THEN (ledger_offset << 21) + 2 * node_id::bigint
+            ELSE -(ledger_offset << 21) - 2 * (node_id - 1073741824)::bigint END;
+COMMENT ON FUNCTION pqs.__event_pk(bigint, integer) IS 'The number of a creation or an exercise; that of an archival is one more.';
+
 CREATE OR REPLACE VIEW pqs.__creations WITH (security_invoker = true) AS
 SELECT c.ledger_offset, c.node_id, c.ledger_offset AS created_offset, c.origin, c.contract_id, c.template_ref, c.created_at, c.acs_delta, c.payload,
        c.contract_key, c.contract_key_hash, c.created_event_blob, c.signatories_ref, c.observers_ref, c.witness_parties_ref
@@ -84,9 +90,9 @@ COMMENT ON VIEW pqs.__packages IS 'Packages that a template id named, or that we
 CREATE OR REPLACE VIEW pqs.__template_lives WITH (security_invoker = true) AS
 SELECT a.template_ref, a.active_from, a.node_id, a.until_offset,
        t.package_name || ':' || t.module_name || ':' || t.entity_name AS template_fqn, 'template'::pqs.__payload_type AS payload_type,
-       (a.active_from << 21) + 2 * a.node_id::bigint AS create_event_pk, ROW(a.active_from, a.node_id)::pqs.event_id AS create_event_id,
+       pqs.__event_pk(a.active_from, a.node_id) AS create_event_pk, ROW(a.active_from, a.node_id)::pqs.event_id AS create_event_id,
        greatest(a.active_from, (SELECT ledger.oldest_offset())) AS created_at_ix, greatest(a.active_from, (SELECT ledger.oldest_offset())) AS created_at_offset,
-       (x.ledger_offset << 21) + 2 * x.node_id::bigint + 1 AS archive_event_pk,
+       pqs.__event_pk(x.ledger_offset, x.node_id) + 1 AS archive_event_pk,
        CASE WHEN x.ledger_offset IS NOT NULL THEN ROW(x.ledger_offset, x.node_id)::pqs.event_id END AS archive_event_id,
        x.ledger_offset AS archived_at_ix, x.ledger_offset AS archived_at_offset,
        pqs.__life(greatest(a.active_from, (SELECT ledger.oldest_offset())), x.ledger_offset) AS life_ix, a.contract_id AS contract_id, c.payload, c.contract_key,
@@ -137,9 +143,9 @@ COMMENT ON VIEW pqs.__lives IS 'Lifetimes of contracts, once for their template 
 CREATE OR REPLACE VIEW pqs.__template_contracts WITH (security_invoker = true) AS
 SELECT k.template_ref, k.ledger_offset, k.node_id,
        t.package_name || ':' || t.module_name || ':' || t.entity_name AS template_fqn, 'template'::pqs.__payload_type AS payload_type,
-       (k.ledger_offset << 21) + 2 * k.node_id::bigint AS create_event_pk, ROW(k.ledger_offset, k.node_id)::pqs.event_id AS create_event_id,
+       pqs.__event_pk(k.ledger_offset, k.node_id) AS create_event_pk, ROW(k.ledger_offset, k.node_id)::pqs.event_id AS create_event_id,
        k.created_offset AS created_at_ix, k.created_offset AS created_at_offset,
-       (x.ledger_offset << 21) + 2 * x.node_id::bigint + 1 AS archive_event_pk,
+       pqs.__event_pk(x.ledger_offset, x.node_id) + 1 AS archive_event_pk,
        CASE WHEN x.ledger_offset IS NOT NULL THEN ROW(x.ledger_offset, x.node_id)::pqs.event_id END AS archive_event_id,
        x.ledger_offset AS archived_at_ix, x.ledger_offset AS archived_at_offset,
        pqs.__life(k.created_offset, x.ledger_offset) AS life_ix, k.contract_id AS contract_id, k.payload, k.contract_key,
@@ -163,8 +169,10 @@ LEFT JOIN LATERAL (
 WHERE btint8cmp(k.created_offset, (SELECT ledger.latest_offset())) <> 1
   AND (k.origin = 'transaction' OR NOT EXISTS (
       SELECT FROM pqs.__creations f
-      WHERE f.contract_id = k.contract_id AND f.created_offset IS NOT NULL AND (f.ledger_offset < k.ledger_offset OR f.ledger_offset = k.ledger_offset AND f.node_id < k.node_id)));
-COMMENT ON VIEW pqs.__template_contracts IS 'Contracts as their templates show them: one row each, of the first creation event.';
+      WHERE f.contract_id = k.contract_id AND f.created_offset IS NOT NULL AND (
+          f.origin = 'transaction' AND btint8cmp(f.ledger_offset, (SELECT ledger.latest_offset())) <> 1
+          OR f.ledger_offset < k.ledger_offset OR f.ledger_offset = k.ledger_offset AND f.node_id < k.node_id)));
+COMMENT ON VIEW pqs.__template_contracts IS 'Contracts as their templates show them: one row each.';
 
 CREATE OR REPLACE VIEW pqs.__all_contracts WITH (security_invoker = true) AS
 SELECT c.template_ref AS own_ref, NULL::integer AS shown_ref, NULL::text AS interface_id,
@@ -187,8 +195,8 @@ COMMENT ON VIEW pqs.__all_contracts IS 'Contracts, once for their template and o
 
 CREATE OR REPLACE VIEW pqs.__ends WITH (security_invoker = true) AS
 SELECT z.ended_offset, c.template_ref, c.ledger_offset, c.node_id,
-       c.template_fqn, c.payload_type, c.create_event_pk, c.create_event_id, c.created_at_ix, c.created_at_offset, (z.ended_offset << 21) +
-       2 * z.ended_node_id::bigint + 1 AS archive_event_pk, ROW(z.ended_offset, z.ended_node_id)::pqs.event_id AS archive_event_id,
+       c.template_fqn, c.payload_type, c.create_event_pk, c.create_event_id, c.created_at_ix, c.created_at_offset, pqs.__event_pk(z.ended_offset,
+       z.ended_node_id) + 1 AS archive_event_pk, ROW(z.ended_offset, z.ended_node_id)::pqs.event_id AS archive_event_id,
        z.ended_offset AS archived_at_ix, z.ended_offset AS archived_at_offset, pqs.__life(c.created_at_offset, z.ended_offset) AS life_ix,
        c.contract_id, c.payload, c.contract_key, c.metadata, c.created_effective_at, (SELECT u.effective_at FROM updates u WHERE
        u.ledger_offset = z.ended_offset) AS archived_effective_at, c.redaction_id, c.package_name, c.package_version, c.package_id,
@@ -231,7 +239,7 @@ SELECT e.template_ref, e.interface_id,
        CASE WHEN e.interface_id IS NULL THEN t.package_name || ':' || t.module_name || ':' || t.entity_name || ':' || e.choice
             ELSE pqs.__interface_package(e.interface_id) || ':' || split_part(e.interface_id, ':', 2) || ':' || split_part(e.interface_id, ':', 3) || ':' || e.choice
        END AS choice_fqn,
-       e.choice, e.consuming, (e.ledger_offset << 21) + 2 * e.node_id::bigint AS exercise_event_pk,
+       e.choice, e.consuming, pqs.__event_pk(e.ledger_offset, e.node_id) AS exercise_event_pk,
        ROW(e.ledger_offset, e.node_id)::pqs.event_id AS exercise_event_id, e.ledger_offset AS exercised_at_ix, e.ledger_offset AS exercised_at_offset,
        e.contract_id, e.choice_argument AS argument, e.exercise_result AS result,
        (SELECT u.effective_at FROM updates u WHERE u.ledger_offset = e.ledger_offset) AS exercised_effective_at,
@@ -286,7 +294,7 @@ WHERE o IS NOT NULL;
 COMMENT ON VIEW pqs.__watermark IS 'How far the database is: ledger.latest_offset().';
 
 CREATE OR REPLACE VIEW pqs.__events WITH (security_invoker = true) AS
-SELECT (x.ledger_offset << 21) + 2 * x.node_id::bigint + CASE x.type WHEN 'archive' THEN 1 ELSE 0 END AS pk, x.ledger_offset AS tx_ix,
+SELECT pqs.__event_pk(x.ledger_offset, x.node_id) + CASE x.type WHEN 'archive' THEN 1 ELSE 0 END AS pk, x.ledger_offset AS tx_ix,
        ROW(x.ledger_offset, x.node_id)::pqs.event_id AS event_id, x.type
 FROM (
     SELECT c.ledger_offset, c.node_id, 'create'::pqs.__event_type AS type FROM pqs.__creations c WHERE c.created_offset IS NOT NULL

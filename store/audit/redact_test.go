@@ -448,12 +448,14 @@ func TestWhatWasRedactedDoesNotComeBackWithAResync(t *testing.T) {
 	require.NoError(t, l.Append(ctx, storetest.Scope, []ledger.Page{{To: 12, Updates: []ledger.Update{made, ended}}}))
 	scope := storetest.Scope
 	scope.Parties = []string{"alice"}
+	entry := func(nodeID int32, contractID, mark string) ledger.ContractEntry {
+		e := storetest.ActiveEntry(11, nodeID, contractID, "sync::1", 0)
+		e.Active.Created = planted(nodeID, contractID, mark, true)
+		e.Active.Created.Offset, e.Active.Created.Origin = 11, ledger.OriginSnapshot
+		return e
+	}
 	page := func() ledger.SnapshotPage {
-		entry := storetest.ActiveEntry(11, 0, "doomed", "sync::1", 0)
-		c := planted(0, "doomed", marker, true)
-		c.Offset, c.Origin = 11, ledger.OriginSnapshot
-		entry.Active.Created = c
-		return ledger.SnapshotPage{Next: storetest.Token("t1"), Entries: []ledger.ContractEntry{entry, storetest.ActiveEntry(11, 1, "kept", "sync::1", 0)}}
+		return ledger.SnapshotPage{Next: storetest.Token("t1"), Entries: []ledger.ContractEntry{entry(0, "doomed", marker), entry(1, "kept", keeper)}}
 	}
 	write := func(page ledger.SnapshotPage) {
 		resync := l.Resync(false)
