@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
+	"golang.org/x/sync/singleflight"
 )
 
 // How long a token is fetched, kept and renewed.
@@ -49,11 +50,10 @@ type tokens struct {
 	ctx  context.Context // of the fetches; ends with stop
 	stop context.CancelFunc
 
+	fetches  singleflight.Group // of one at a time, for all who wait
 	mu       sync.Mutex
 	held     token     // zero: none
-	pause    time.Time // no early renewal before this time
 	replaced time.Time // when a refused token was last replaced
-	flight   *flight   // the fetch in progress; nil: none
 }
 
 // token is a fetched token. The zero value is none.
@@ -77,13 +77,6 @@ func (t token) until() string {
 		return "it is refused"
 	}
 	return t.expires.UTC().Format(time.RFC3339)
-}
-
-// flight is a fetch with any number of waiting callers.
-type flight struct {
-	done  chan struct{}
-	token string
-	err   error
 }
 
 func newTokens(a *Access) (*tokens, error) {
@@ -125,81 +118,72 @@ func newTokens(a *Access) (*tokens, error) {
 // token, all callers wait for the same fetch, each until its context ends.
 func (t *tokens) get(ctx context.Context) (string, error) {
 	t.mu.Lock()
-	now := t.clock()
-	if t.held.valid(now) {
-		text := t.held.text
-		if t.held.renewalDue(now) && !now.Before(t.pause) {
-			t.join()
-		}
-		t.mu.Unlock()
-		return text, nil
+	held, now := t.held, t.clock()
+	var next <-chan singleflight.Result
+	if !held.valid(now) || held.renewalDue(now) {
+		next = t.fetched()
 	}
-	f := t.join()
 	t.mu.Unlock()
-	return f.wait(ctx)
+	if held.valid(now) {
+		return held.text, nil
+	}
+	return await(ctx, next)
 }
 
 // renew returns a token to replace a refused one; "" if there is none.
 func (t *tokens) renew(ctx context.Context, refused string) (string, error) {
 	t.mu.Lock()
-	now := t.clock()
-	if t.held.text != refused && t.held.valid(now) {
-		text := t.held.text
+	held, now := t.held, t.clock()
+	switch {
+	case held.text != refused && held.valid(now):
 		t.mu.Unlock()
-		return text, nil
-	}
-	if t.flight == nil && now.Sub(t.replaced) < refusalPause {
+		return held.text, nil
+	case held.text == refused && now.Sub(t.replaced) < refusalPause:
 		t.mu.Unlock()
 		return "", nil
+	case held.text == refused:
+		t.replaced, t.held = now, token{}
 	}
-	t.replaced, t.held = now, token{}
-	f := t.join()
+	next := t.fetched()
 	t.mu.Unlock()
-	text, err := f.wait(ctx)
+	text, err := await(ctx, next)
 	if text == refused {
 		return "", err
 	}
 	return text, err
 }
 
-// join returns the fetch in progress, or starts one. The caller holds the lock.
-func (t *tokens) join() *flight {
-	if t.flight == nil {
-		t.flight = &flight{done: make(chan struct{})}
-		go t.fly(t.flight)
-	}
-	return t.flight
-}
-
-// fly fetches for all waiting callers. It doesn't use their contexts: if one gives up, others still need the token.
-func (t *tokens) fly(f *flight) {
-	got, err := t.fetch()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := t.clock()
-	switch {
-	case err == nil:
-		t.held, t.pause = got, time.Time{}
-		f.token = got.text
-		t.log.Debug("fetched a token", "endpoint", t.endpoint, "good_until", got.until())
-	default:
-		f.err, t.pause = err, now.Add(failurePause)
-		if t.held.valid(now) {
-			t.log.Warn("the token can't be renewed; the old one is used while it is valid", "good_until", t.held.until(),
-				"error", err)
-		}
-	}
-	t.flight = nil
-	close(f.done)
-}
-
-func (f *flight) wait(ctx context.Context) (string, error) {
+// await waits for a token, until ctx ends.
+func await(ctx context.Context, next <-chan singleflight.Result) (string, error) {
 	select {
-	case <-f.done:
-		return f.token, f.err
+	case r := <-next:
+		text, _ := r.Val.(string)
+		return text, r.Err
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
+}
+
+// fetched returns the result of the fetch in progress, or of one that it starts. It doesn't use the context of who
+// waits: if one gives up, others still need the token. The caller holds the lock.
+func (t *tokens) fetched() <-chan singleflight.Result {
+	return t.fetches.DoChan("", func() (any, error) {
+		got, err := t.fetch()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		now := t.clock()
+		if err == nil {
+			t.held = got
+			t.log.Debug("fetched a token", "endpoint", t.endpoint, "good_until", got.until())
+			return got.text, nil
+		}
+		if t.held.valid(now) {
+			t.held.renewFrom = now.Add(failurePause)
+			t.log.Warn("the token can't be renewed; the old one is used while it is valid", "good_until", t.held.until(),
+				"error", err)
+		}
+		return "", err
+	})
 }
 
 func (t *tokens) fetch() (token, error) {

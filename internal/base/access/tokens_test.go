@@ -115,12 +115,7 @@ func tokenOf(t *testing.T, a *Access) string {
 
 // settled waits for the fetch under way, if there is one.
 func settled(a *Access) {
-	a.tokens.mu.Lock()
-	f := a.tokens.flight
-	a.tokens.mu.Unlock()
-	if f != nil {
-		<-f.done
-	}
+	<-a.tokens.fetches.DoChan("", func() (any, error) { return nil, nil })
 }
 
 func TestClientCredentialsAreSentAsConfigured(t *testing.T) {
