@@ -123,7 +123,7 @@ func cantonError(status int, code, cause, context string) http.HandlerFunc {
 // newClient makes a client of a fake that has found out already what the server has.
 func newClient(t *testing.T, f *fake, found Server, scope ledger.Scope, change ...func(*Config)) *Client {
 	t.Helper()
-	cfg := Config{URL: f.URL}
+	cfg := Config{URL: f.URL, Reached: found != (Server{})}
 	for _, ch := range change {
 		ch(&cfg)
 	}

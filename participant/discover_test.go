@@ -123,7 +123,7 @@ func TestDiscoverErrors(t *testing.T) {
 		"a web page": {pathVersion, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			_, _ = io.WriteString(w, "<html>hello")
-		}, anyParty, false, "text/html"},
+		}, anyParty, true, "is not JSON, and none came before that is"},
 		"3.3 and ledger effects": {pathVersion, answer(`{"version":"3.3.2"}`), ledger.Scope{Shape: ledger.ShapeLedgerEffects}, true,
 			"version 3.3.2"},
 	} {

@@ -86,7 +86,7 @@ func TestDescribeFails(t *testing.T) {
 						answers[p] = handle
 					}
 				}
-				got, err := client(t, Config{URL: serve(t, described(answers)).URL}).Describe(t.Context())
+				got, err := client(t, Config{URL: serve(t, described(answers)).URL, Reached: true}).Describe(t.Context())
 				_ = retryable(t, err)
 				require.ErrorContains(t, err, says)
 				require.ErrorContains(t, err, bad.says)

@@ -55,7 +55,7 @@ func TestWhatEachStatusMeans(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, c.answer)
-			for operation, err := range each(t, client(t, Config{URL: s.URL})) {
+			for operation, err := range each(t, client(t, Config{URL: s.URL, Reached: true})) {
 				require.NotContains(t, err.Error(), "hunter2")
 				require.NotContains(t, err.Error(), "\x1b")
 				require.Less(t, len(err.Error()), 1000)

@@ -46,7 +46,9 @@ func (u *participantUpdates) release(context.Context) string {
 }
 
 func (u *participantUpdates) ofScope(scope ledger.Scope) (source, error) {
-	return newParticipantSource(u.cfg.Ledger(), u.cfg.RequestLimits, scope, u.logger, observed(u.metrics))
+	seen := observed(u.metrics)
+	seen.reached = true
+	return newParticipantSource(u.cfg.Ledger(), u.cfg.RequestLimits, scope, u.logger, seen)
 }
 
 // startTasks implements daemonSource: it starts the tasks that are configured; they end with ctx.
@@ -90,7 +92,7 @@ func (c contracts) ContractByID(ctx context.Context, id string,
 	contract, body, err := c.client.ContractByID(ctx, id, queryingParties)
 	var answer *participant.Error
 	aboutIt := errors.As(err, &answer) && answer.Operation == "contract-by-id" && !errors.Is(err, jsonhttp.ErrCutOff) &&
-		(!errors.Is(err, jsonhttp.ErrNotJSON) || ingest.Lasting(err))
+		!errors.Is(err, jsonhttp.ErrNotJSON)
 	if aboutIt && (answer.Status == http.StatusOK || answer.Status == http.StatusBadRequest) {
 		err = &ingest.UnusableError{Err: err}
 	}

@@ -53,11 +53,12 @@ type observation struct {
 	decoded func(ctx context.Context, operation string, d time.Duration)
 	notJSON func(operation string)
 	passed  func(service, reason string) // of several Scan services one is passed over
+	reached bool                         // another client got usable answers from the server
 }
 
 // observed returns the callbacks that count in a daemon's metrics, which are those of its first ledger.
 func observed(m *admin.Metrics) observation {
-	return observation{m.Request, m.Decoded, m.NotJSON, m.ScanPassed}
+	return observation{request: m.Request, decoded: m.Decoded, notJSON: m.NotJSON, passed: m.ScanPassed}
 }
 
 // participantSource implements source.
@@ -71,7 +72,7 @@ func newParticipantSource(cfg config.Ledger, limits config.RequestLimits, scope 
 	seen observation) (*participantSource, error) {
 	client, err := participant.New(participant.Config{
 		URL: cfg.LedgerURL, Access: cfg.LedgerAccess, Logger: logger, Observe: seen.request, Decoded: seen.decoded,
-		NotJSON:     seen.notJSON,
+		NotJSON: seen.notJSON, Reached: seen.reached,
 		MaxRequests: limits.MaxRequests, MaxRate: limits.MaxRate,
 	}, scope)
 	if err != nil {

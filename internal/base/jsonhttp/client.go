@@ -40,6 +40,8 @@ type Config struct {
 	Answered func(*http.Response)
 	// NotJSON is called for every answer with status 200 that is not JSON.
 	NotJSON func(operation string)
+	// Reached says that another client got a usable answer from the server: what is not JSON may pass from the beginning.
+	Reached bool
 }
 
 // Dialect is what the client of one kind of server knows of it.
@@ -64,7 +66,7 @@ type Client struct {
 	http     *http.Client
 
 	answered atomic.Bool
-	notJSONs repetitions
+	usable   atomic.Int64 // answers with status 200 and the right content type, without those that were not JSON
 }
 
 // New checks the configuration and returns a client; it sends nothing. Its errors name the flag and never contain
@@ -88,7 +90,7 @@ func New(cfg Config, server Dialect) (*Client, error) {
 	user := base.User
 	base.User = nil
 	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
-	return &Client{cfg: cfg, server: server, throttle: newThrottle(cfg.MaxRequests, cfg.MaxRate), base: base, user: user,
+	c := &Client{cfg: cfg, server: server, throttle: newThrottle(cfg.MaxRequests, cfg.MaxRate), base: base, user: user,
 		access: credentials, http: &http.Client{
 			Transport: credentials.Transport(&http.Transport{
 				Proxy:                  proxyOf,
@@ -110,7 +112,11 @@ func New(cfg Config, server Dialect) (*Client, error) {
 			}),
 			// A redirected POST would become a GET without a body, and the token would go to another host.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}}, nil
+		}}
+	if cfg.Reached {
+		c.usable.Store(1)
+	}
+	return c, nil
 }
 
 // proxyOf returns the proxy that the environment names. Its error repeats nothing of that: it may hold a password.

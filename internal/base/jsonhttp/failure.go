@@ -98,14 +98,14 @@ func (f *Failure) Reason() string {
 //
 // Until the server has answered once, a certificate that does not fit is a configuration error: retrying would only
 // hide a wrong flag. Later it may pass, because one of the certificates may be being replaced, and our files are read
-// again. An expired one may always pass: the server's operator renews it. No server of ours sends what is not JSON, so
-// that may pass until something has clearly taken its place.
+// again. An expired one may always pass: the server's operator renews it. No server of ours sends what is not JSON:
+// before the first usable answer another one's URL is configured, and later a proxy may stand in for it for a while.
 func (c *Client) Explain(f *Failure) (what, do string, ok bool) {
 	if strange, is := errors.AsType[*NotJSONError](f.Err); is {
-		if !strange.Stays {
+		if !strange.First {
 			return "", "", true
 		}
-		return fmt.Sprintf("the answer to %s is not JSON, and for %v every try got the same bytes", strange.Asked, SameBytes),
+		return "the answer to " + strange.Asked + " is not JSON, and none came before that is",
 			fmt.Sprintf("see what stands between here and --%s-url, and that it is the base of %s", c.server.Flags,
 				c.server.Base), true
 	}

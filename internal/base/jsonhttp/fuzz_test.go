@@ -88,7 +88,7 @@ func FuzzURL(f *testing.F) {
 		require.Nil(t, c.URL().User)
 		require.Equal(t, given.Host, c.URL().Host)
 		require.Contains(t, []string{"http", "https"}, c.URL().Scheme)
-		req, _, err := c.newRequest(t.Context(), Request{Path: path}, "")
+		req, err := c.newRequest(t.Context(), Request{Path: path}, "")
 		if err != nil {
 			require.NotContains(t, err.Error(), password)
 			return

@@ -18,8 +18,6 @@ const (
 	// AnswerTimeout is the default of Request.AnswerTimeout. The largest page that is read takes this long at 230 kB/s;
 	// over slower connections smaller pages are requested.
 	AnswerTimeout = 10 * time.Minute
-	// SameBytes is how long every try must get the same bytes, which are not JSON, before retrying ends.
-	SameBytes = 10 * time.Minute
 
 	// maxHeader is the largest header of an answer, in bytes, including those of informational answers (1xx). Servers send
 	// some hundred.

@@ -58,7 +58,7 @@ type Answer struct {
 
 	operation string
 	came      time.Time // when the whole body was there
-	asked     question
+	asked     string    // method and path
 }
 
 // Decoded reports to Config.Decoded that an answer's elements are decoded, which the caller began when [Client.Do]
@@ -76,14 +76,6 @@ func (c *Client) Decoded(ctx context.Context, a Answer) {
 // there is no token, no answer, or no usable one. If the server refused the token, its answer is returned with the
 // error that prevented a new token. Errors contain no secrets.
 func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
-	a, err := c.authorized(ctx, r)
-	if ctx.Err() == nil {
-		c.endRepetition(a, err)
-	}
-	return a, err
-}
-
-func (c *Client) authorized(ctx context.Context, r Request) (Answer, error) {
 	token, err := c.access.Token(ctx)
 	if err != nil {
 		return Answer{}, noToken{err}
@@ -133,11 +125,11 @@ func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer,
 	defer content.silence.Stop()
 
 	a := Answer{Token: token, operation: r.Operation}
-	req, asked, err := c.newRequest(within, r, token)
+	req, err := c.newRequest(within, r, token)
 	if err != nil {
 		return a, err
 	}
-	a.asked = asked
+	a.asked = req.Method + " " + req.URL.Path
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return a, c.transportError(ctx, within, r, err)
@@ -176,6 +168,7 @@ func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer,
 		a.Bytes = int64(len(a.Body))
 	}
 	if err == nil {
+		c.usable.Add(1)
 		return a, nil
 	}
 	a.Body = nil
@@ -219,28 +212,24 @@ func tooLong(resp *http.Response, maxBytes int64) error {
 	return fmt.Errorf("%w: it has %d bytes, and at most %d are read", ErrTooLarge, resp.ContentLength, maxBytes)
 }
 
-// newRequest returns the HTTP request, and the question that it asks.
-func (c *Client) newRequest(ctx context.Context, r Request, token string) (*http.Request, question, error) {
+func (c *Client) newRequest(ctx context.Context, r Request, token string) (*http.Request, error) {
 	target := c.base.JoinPath(r.Path)
 	target.RawQuery = r.Query.Encode()
-	asked := question{method: cmp.Or(r.Method, http.MethodGet), query: target.RawQuery}
-	content := io.Reader(nil)
+	method, content := cmp.Or(r.Method, http.MethodGet), io.Reader(nil)
 	if r.Body != nil {
 		text, err := json.Marshal(r.Body)
 		if err != nil {
-			return nil, asked, err
+			return nil, err
 		}
-		asked.method = cmp.Or(r.Method, http.MethodPost)
-		asked.body, content = string(text), bytes.NewReader(text)
+		method, content = cmp.Or(r.Method, http.MethodPost), bytes.NewReader(text)
 	}
-	req, err := http.NewRequestWithContext(ctx, asked.method, target.String(), content)
+	req, err := http.NewRequestWithContext(ctx, method, target.String(), content)
 	if err != nil {
-		return nil, asked, err
+		return nil, err
 	}
-	asked.path = req.URL.Path
 	if r.Body != nil {
 		req.Header.Set("Content-Type", "application/json")
-		if asked.method == http.MethodGet {
+		if method == http.MethodGet {
 			req.Header.Set("Cache-Control", "no-cache") // caches tell GETs apart by their URLs
 		}
 	}
@@ -256,7 +245,7 @@ func (c *Client) newRequest(ctx context.Context, r Request, token string) (*http
 		password, _ := c.user.Password()
 		req.SetBasicAuth(c.user.Username(), password)
 	}
-	return req, asked, nil
+	return req, nil
 }
 
 // readBody reads an answer of at most maxBytes, and of at most as many values as limit allows.
