@@ -102,11 +102,10 @@ func filesIn(t *testing.T, to string) (files map[string]string) {
 		if !strings.HasPrefix(name, "manifests/") {
 			continue
 		}
-		file, err := place.Open(t.Context(), name)
-		require.NoError(t, err)
-		defer file.Close()
+		var text bytes.Buffer
+		require.NoError(t, place.Read(t.Context(), name, &text))
 		var m export.Manifest
-		require.NoError(t, json.NewDecoder(file).Decode(&m))
+		require.NoError(t, json.Unmarshal(text.Bytes(), &m))
 		for _, f := range m.Files {
 			files[fmt.Sprintf("%d-%d %s", m.From, m.To, f.Relation)] = fmt.Sprintf("%d rows, SHA-256 %s", f.Rows, f.SHA256)
 		}

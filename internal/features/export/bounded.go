@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -19,8 +20,8 @@ const (
 	// maxPages and maxListed are how many pages and names a list may have. An export has some dozen files for each range.
 	maxPages, maxListed = 10_000, 2_000_000
 	// maxManifest is the largest manifest, or file of metadata, that is read, in bytes; maxObject the largest file, which
-	// has as many parts as an object can have.
-	maxManifest, maxObject = 16 << 20, 10_000 * partBytes
+	// has as many parts as an object can have; maxEmpty the largest file without a row.
+	maxManifest, maxObject, maxEmpty = 16 << 20, 10_000 * partBytes, 1 << 20
 	// answerTime is the longest time that an answer may take, and objectTime that of an object.
 	answerTime, objectTime = 10 * time.Minute, 6 * time.Hour
 )
@@ -112,11 +113,16 @@ func checkListed(n int) error {
 	return nil
 }
 
-// readWhole reads an object that is kept in memory: a manifest, say.
-func readWhole(from io.Reader) ([]byte, error) {
-	content, err := io.ReadAll(io.LimitReader(from, maxManifest+1))
-	if err == nil && len(content) > maxManifest {
-		err = fmt.Errorf("it has more than %d bytes, and no manifest is as large", maxManifest)
+// memory holds a file that is small: a manifest, say.
+type memory struct {
+	held bytes.Buffer
+	most int
+}
+
+// Write appends to what is held.
+func (m *memory) Write(p []byte) (int, error) {
+	if m.held.Len()+len(p) > m.most {
+		return 0, fmt.Errorf("it has more than %d bytes, and no such file of an export is as large", m.most)
 	}
-	return content, err
+	return m.held.Write(p)
 }

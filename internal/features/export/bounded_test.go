@@ -69,7 +69,7 @@ func TestAnObjectStoreWithoutEnd(t *testing.T) {
 		}, func(b *bucket) error {
 			_, err := (&catalog{place: b}).read(t.Context(), "manifests/1.json")
 			return err
-		}, "it is larger than what an export writes there"},
+		}, "it has more than 16777216 bytes, and no such file of an export is as large"},
 		"what is written of an error": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
 			unending(w, strings.Repeat("a", 1<<16))

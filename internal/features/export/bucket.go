@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -133,72 +132,8 @@ func (b *bucket) List(ctx context.Context) (map[string]int64, error) {
 	return found, nil
 }
 
-// Open: see Place. It reads from a copy, which does not change when the object does.
-func (b *bucket) Open(ctx context.Context, name string) (Content, error) {
-	to := &copied{most: maxObject}
-	if strings.HasPrefix(name, manifests+"/") || strings.Contains(name, metadata) {
-		to.most = maxManifest
-	}
-	if err := b.copy(ctx, name, to); err != nil {
-		to.file.Close() // also where there is none
-		return nil, err
-	}
-	if to.file == nil {
-		return inMemory{bytes.NewReader(to.memory.Bytes())}, nil
-	}
-	_, err := to.file.Seek(0, io.SeekStart)
-	return to.file, err
-}
-
-// copied is the copy of an object: in memory if it is small, else in an unnamed file.
-type copied struct {
-	most   int64 // so many bytes at most
-	memory bytes.Buffer
-	file   *os.File
-}
-
-// noRoom is an error of the copy's file. It hides what it wraps, so that it is not mistaken for a missing object.
-type noRoom struct{ error }
-
-// Write appends to the copy.
-func (c *copied) Write(p []byte) (int, error) {
-	if c.most -= int64(len(p)); c.most < 0 {
-		return 0, endless("it is larger than what an export writes there")
-	}
-	if c.file == nil && c.memory.Len()+len(p) <= partBytes {
-		return c.memory.Write(p)
-	}
-	n, err := c.writeFile(p)
-	if err != nil {
-		return n, noRoom{err}
-	}
-	return n, nil
-}
-
-func (c *copied) writeFile(p []byte) (n int, err error) {
-	if c.file == nil {
-		if c.file, err = os.CreateTemp("", "export-*"); err != nil {
-			return 0, err
-		}
-		if err := os.Remove(c.file.Name()); err != nil {
-			return 0, err
-		}
-		if _, err := c.memory.WriteTo(c.file); err != nil {
-			return 0, err
-		}
-		c.memory = bytes.Buffer{}
-	}
-	return c.file.Write(p)
-}
-
-// inMemory is the content of a small object.
-type inMemory struct{ *bytes.Reader }
-
-// Close does nothing.
-func (inMemory) Close() error { return nil }
-
-// copy copies an object. After a lost connection it continues with the rest of the same object.
-func (b *bucket) copy(ctx context.Context, name string, to *copied) error {
+// Read: see Place. After a lost connection it continues with the rest of the same object.
+func (b *bucket) Read(ctx context.Context, name string, to io.Writer) error {
 	var options minio.GetObjectOptions
 	var at int64
 	for failures := 0; ; {
@@ -206,14 +141,11 @@ func (b *bucket) copy(ctx context.Context, name string, to *copied) error {
 		if err != nil {
 			return b.failed("read", name, err)
 		}
-		n, err := io.Copy(to, object)
+		taker := &taker{Writer: to}
+		n, err := io.Copy(taker, object)
 		object.Close()
-		if err == nil {
-			return nil
-		}
-		if room := (noRoom{}); errors.As(err, &room) {
-			return fmt.Errorf("copy %s/%s: %w; make room in TMPDIR, the folder of temporary files, or name another one by it", b,
-				name, room)
+		if taker.err != nil || err == nil {
+			return taker.err
 		}
 		if _, ok := errors.AsType[*ledger.Problem](err); ok {
 			return b.failed("read", name, err)
@@ -231,6 +163,19 @@ func (b *bucket) copy(ctx context.Context, name string, to *copied) error {
 			return err
 		}
 	}
+}
+
+// taker is a writer whose error is told from those of what is read.
+type taker struct {
+	io.Writer
+	err error
+}
+
+// Write passes bytes on.
+func (t *taker) Write(p []byte) (int, error) {
+	n, err := t.Writer.Write(p)
+	t.err = err
+	return n, err
 }
 
 // Remove: see Place.

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -67,12 +68,9 @@ func text(content string) func(io.Writer) error {
 
 func contentOf(t *testing.T, place Place, name string) string {
 	t.Helper()
-	file, err := place.Open(t.Context(), name)
-	require.NoError(t, err)
-	defer file.Close()
-	content, err := io.ReadAll(file)
-	require.NoError(t, err)
-	return string(content)
+	var content bytes.Buffer
+	require.NoError(t, place.Read(t.Context(), name, &content))
+	return content.String()
 }
 
 // large is more than two parts of an object.
@@ -95,14 +93,7 @@ func TestPlaces(t *testing.T) {
 			require.NoError(t, place.AbortUploads(t.Context()))
 			require.NoError(t, place.Write(t.Context(), "manifests/1.json", text("first")))
 			require.NoError(t, place.Write(t.Context(), "updates/1.parquet", text(large)))
-			open, err := place.Open(t.Context(), "manifests/1.json")
-			require.NoError(t, err)
-			defer open.Close()
 			require.NoError(t, place.Write(t.Context(), "manifests/1.json", text("second")))
-			part := make([]byte, 3)
-			_, err = open.ReadAt(part, 1)
-			require.NoError(t, err)
-			require.Equal(t, "irs", string(part), "what is open stays as it is")
 			require.Equal(t, "second", contentOf(t, place, "manifests/1.json"))
 			require.True(t, large == contentOf(t, place, "updates/1.parquet"))
 
@@ -121,8 +112,9 @@ func TestPlaces(t *testing.T) {
 					require.ErrorIs(t, err, reason)
 				}
 			}
-			_, err = place.Open(t.Context(), "updates/2.parquet")
-			require.ErrorIs(t, err, fs.ErrNotExist)
+			require.ErrorIs(t, place.Read(t.Context(), "updates/2.parquet", io.Discard), fs.ErrNotExist)
+			full := errors.New("no room")
+			require.Equal(t, full, place.Read(t.Context(), "updates/1.parquet", refusing{full}), "not the object store's")
 			require.True(t, large == contentOf(t, place, "updates/1.parquet"), "whole, or not at all")
 			found, err := place.List(t.Context())
 			require.NoError(t, err)
@@ -136,8 +128,7 @@ func TestPlaces(t *testing.T) {
 
 			require.NoError(t, place.Remove(t.Context(), "manifests/1.json"))
 			require.NoError(t, place.Remove(t.Context(), "manifests/1.json"), "it is gone already")
-			_, err = place.Open(t.Context(), "manifests/1.json")
-			require.ErrorIs(t, err, fs.ErrNotExist)
+			require.ErrorIs(t, place.Read(t.Context(), "manifests/1.json", io.Discard), fs.ErrNotExist)
 		})
 	}
 }
@@ -222,34 +213,10 @@ func TestFaultsOfAnObjectStore(t *testing.T) {
 	}
 }
 
-// A small object is read without a file; where a file fails the object store is not asked again.
-func TestReadingFromABucketWithoutRoom(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir()+"/none")
-	open, faults := objectStore(t)
-	b := open("s3://there/x")
-	b.mustWrite(t, "manifests/1.json", "some")
-	b.mustWrite(t, "updates/1.parquet", large)
-	var reads atomic.Int64
-	f := fault(func(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool {
-		if r.Method == http.MethodGet {
-			reads.Add(1)
-		}
-		return false
-	})
-	faults.Store(&f)
-	require.Equal(t, "some", contentOf(t, b, "manifests/1.json"))
-	_, noFolder := b.Open(t.Context(), "updates/1.parquet")
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	require.NoError(t, err)
-	defer full.Close()
-	for _, err := range []error{noFolder, b.copy(t.Context(), "updates/1.parquet", &copied{most: maxObject, file: full})} {
-		require.ErrorContains(t, err, "copy s3://there/x/updates/1.parquet")
-		require.ErrorContains(t, err, "make room in TMPDIR")
-		require.NotContains(t, err.Error(), "object store")
-		require.NotErrorIs(t, err, fs.ErrNotExist, "the object is there")
-	}
-	require.EqualValues(t, 3, reads.Load())
-}
+// refusing is a writer that fails.
+type refusing struct{ err error }
+
+func (r refusing) Write([]byte) (int, error) { return 0, r.err }
 
 // halved cuts the connection after so many bytes of an answer.
 type halved struct {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -59,11 +58,9 @@ func (c *catalog) load(ctx context.Context) error {
 		for _, file := range m.named() {
 			named[file.Name] = true
 			if size, listed := found[file.Name]; !listed || size != file.Bytes {
-				content, err := c.open(ctx, &m, file)
-				if err != nil {
+				if err := c.check(ctx, &m, file); err != nil {
 					return err
 				}
-				content.Close()
 			}
 		}
 		c.done = append(c.done, m)
@@ -137,12 +134,9 @@ func (c *catalog) manifest(ctx context.Context, name string) (Manifest, error) {
 }
 
 func (c *catalog) read(ctx context.Context, name string) ([]byte, error) {
-	file, err := c.place.Open(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return readWhole(file)
+	text := memory{most: maxManifest}
+	err := c.place.Read(ctx, name, &text)
+	return text.held.Bytes(), err
 }
 
 // Check reads every file, and compares its digest with the manifest's.
@@ -157,39 +151,27 @@ func (c *catalog) Check(ctx context.Context) error {
 				continue
 			}
 			checked[file.Name] = true
-			content, err := c.open(ctx, &c.done[i], file)
-			if err != nil {
+			if err := c.check(ctx, &c.done[i], file); err != nil {
 				return err
 			}
-			content.Close()
 		}
 	}
 	return nil
 }
 
-// open opens a file and checks its digest; another one than the manifest's is a *ledger.Problem. An open file does not
-// change: an export replaces files, and never writes into them.
-func (c *catalog) open(ctx context.Context, m *Manifest, file File) (content Content, err error) {
-	content, err = c.place.Open(ctx, file.Name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, c.damaged(ctx, m, file, "is missing")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", file.Name, err)
-	}
-	sum := sha256.New()
-	bytes, err := io.Copy(sum, io.NewSectionReader(content, 0, math.MaxInt64))
+// check reads a file and compares its digest; another one than the manifest's is a *ledger.Problem.
+func (c *catalog) check(ctx context.Context, m *Manifest, file File) error {
+	got := counter{w: io.Discard, sum: sha256.New()}
+	err := c.place.Read(ctx, file.Name, &got)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return c.damaged(ctx, m, file, "is missing")
 	case err != nil:
-		err = fmt.Errorf("read %s: %w", file.Name, err)
-	case bytes != file.Bytes:
-		err = c.damaged(ctx, m, file, fmt.Sprintf("has %d bytes instead of %d", bytes, file.Bytes))
-	case hex.EncodeToString(sum.Sum(nil)) != file.SHA256:
-		err = c.damaged(ctx, m, file, "has another SHA-256 than its manifest says")
+		return fmt.Errorf("read %s: %w", file.Name, err)
+	case got.bytes != file.Bytes:
+		return c.damaged(ctx, m, file, fmt.Sprintf("has %d bytes instead of %d", got.bytes, file.Bytes))
+	case hex.EncodeToString(got.sum.Sum(nil)) != file.SHA256:
+		return c.damaged(ctx, m, file, "has another SHA-256 than its manifest says")
 	}
-	if err != nil {
-		content.Close()
-		return nil, err
-	}
-	return content, nil
+	return nil
 }

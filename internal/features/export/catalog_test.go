@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -138,8 +139,7 @@ func TestARangeThatIsWrittenAgainWhileItIsRead(t *testing.T) {
 	require.NoError(t, err)
 	before := writeRange(t, place, 0, 10, "some")
 	read := func() error {
-		_, err := (&catalog{place: place}).open(t.Context(), &before, before.Files[0])
-		return err
+		return (&catalog{place: place}).check(t.Context(), &before, before.Files[0])
 	}
 	for what, content := range map[string]string{"another SHA-256": "like", "has 6 bytes instead of 4": "longer", "has 3 bytes instead of 4": "cut"} {
 		require.NoError(t, place.Write(t.Context(), before.Files[0].Name, text(content)))
@@ -157,11 +157,11 @@ type unread struct{ Place }
 
 var errBusy = errors.New("busy")
 
-func (u unread) Open(ctx context.Context, name string) (Content, error) {
+func (u unread) Read(ctx context.Context, name string, to io.Writer) error {
 	if strings.HasPrefix(name, manifests+"/") {
-		return nil, errBusy
+		return errBusy
 	}
-	return u.Place.Open(ctx, name)
+	return u.Place.Read(ctx, name, to)
 }
 
 // Whether a file is damaged, or was written again, is not known before its manifest was read again: nobody is told to
@@ -172,7 +172,7 @@ func TestAManifestThatCannotBeReadAgain(t *testing.T) {
 	require.NoError(t, err)
 	m := writeRange(t, place, 0, 10, "some")
 	require.NoError(t, place.Write(t.Context(), m.Files[0].Name, text("like")))
-	_, err = (&catalog{place: unread{place}}).open(t.Context(), &m, m.Files[0])
+	err = (&catalog{place: unread{place}}).check(t.Context(), &m, m.Files[0])
 	require.ErrorIs(t, err, errBusy)
 	require.NotContains(t, err.Error(), "is damaged")
 }

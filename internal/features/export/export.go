@@ -3,6 +3,7 @@
 package export
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -155,16 +156,19 @@ func (e *Export) ofPruned(ctx context.Context, name string, size int64, state st
 		return true, nil
 	case !strings.HasPrefix(name, "updates/"):
 		return false, nil
+	case size > maxEmpty:
+		return true, nil
 	}
-	content, err := e.place.Open(ctx, name)
+	content := memory{most: maxEmpty}
+	err := e.place.Read(ctx, name, &content)
 	if errors.Is(err, fs.ErrNotExist) { // a list that comes late has it still
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", name, err)
 	}
-	defer content.Close()
-	parsed, err := parquet.OpenFile(content, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
+	parsed, err := parquet.OpenFile(bytes.NewReader(content.held.Bytes()), int64(content.held.Len()),
+		parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
 	return err != nil || parsed.NumRows() > 0, nil // one that is damaged says nothing
 }
 

@@ -27,8 +27,8 @@ type Place interface {
 	AbortUploads(ctx context.Context) error
 	// List returns what is there, with its sizes.
 	List(ctx context.Context) (map[string]int64, error)
-	// Open opens a file. The error is fs.ErrNotExist where there is none.
-	Open(ctx context.Context, name string) (Content, error)
+	// Read copies a file as it is at that time. The error is fs.ErrNotExist where there is none, and one of to as it is.
+	Read(ctx context.Context, name string, to io.Writer) error
 	// Write calls fill to write a file. The file replaces an existing one when it is whole and on the disk; else nothing
 	// changes.
 	Write(ctx context.Context, name string, fill func(io.Writer) error) error
@@ -38,12 +38,6 @@ type Place interface {
 	String() string
 	// URL is the address for engines, without a slash at its end.
 	URL() string
-}
-
-// Content is the content of an open file.
-type Content interface {
-	io.ReadCloser
-	io.ReaderAt
 }
 
 // folder is a place in a file system.
@@ -95,9 +89,15 @@ func (f *folder) List(context.Context) (map[string]int64, error) {
 	return found, err
 }
 
-// Open: see Place.
-func (f *folder) Open(_ context.Context, name string) (Content, error) {
-	return f.root.Open(filepath.FromSlash(name))
+// Read: see Place.
+func (f *folder) Read(_ context.Context, name string, to io.Writer) error {
+	file, err := f.root.Open(filepath.FromSlash(name))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = io.Copy(to, file)
+	return err
 }
 
 // Remove: see Place.
