@@ -183,13 +183,13 @@ func TestAnswersThatAreNotTheAPI(t *testing.T) {
 	}{
 		"the API's own path in the URL": {api, "/v2", "no update stream", "without /v2"},
 		"a prefix that is missing":      {under("/json-api"), "", "no update stream", "such as /json-api"},
-		"a web page":                    {answer(200, "text/html; charset=UTF-8", "<!DOCTYPE html><p>Welcome"), "", "is --ledger-url the base of the JSON API?", "the right server"},
+		"a web page":                    {answer(200, "text/html; charset=UTF-8", "<!DOCTYPE html><p>Welcome"), "", "is --ledger-url the base of the JSON API?", "that it is the base of the participant's JSON API"},
 		"a page without its type":       {answer(404, "", " <html>"), "", "no update stream", "path prefix"},
 		"a login page":                  {redirect("https://login.example.com/?client_secret=hunter2"), "", "it redirects to https://login.example.com/, which is not followed", "the right server"},
 		"nobody behind the proxy":       {answer(502, "text/html", "<html>Bad Gateway"), "", "a proxy may be what answers: see whether the server behind it runs", "the right server"},
 		"starting":                      {answer(503, "text/plain", "\x1b[2Jnot ready\n"), "", "not ready", "the right server"},
 		"Scan":                          {scanService(t, scanOptions{}), "", "no update stream", "path prefix"},
-		"an endless answer":             {answer(200, "text/html", strings.Repeat("<html>", 1<<20)), "", "<html>", "the right server"},
+		"an endless answer":             {answer(200, "text/html", strings.Repeat("<html>", 1<<20)), "", "<html>", "what stands between here and --ledger-url"},
 		"asked too often":               {answer(429, "text/plain", "slower"), "", "429 Too Many Requests", "wait a while"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -158,7 +158,7 @@ func TestNoScan(t *testing.T) {
 		body              string // default: a page
 	}{
 		"a proxy's page":                     {"/scan", "text/html", 404, "answer", "what answers does not speak as a Scan service", "/api/scan", ""},
-		"a web page":                         {"/api/scan", "text/html", 200, "answer", `begins "<html>nginx</html>"`, "the right server", ""},
+		"a web page":                         {"/api/scan", "text/html", 200, "answer", `begins "<html>nginx</html>"`, "that it is the base of a Scan service", ""},
 		"another service":                    {"/api/scan", "application/json", 200, "answer", "is not the one of this operation", "the right server", "[]"},
 		"a service that is asked too much":   {"/api/scan", "text/plain", 429, "answer", "429 Too Many Requests", "wait a while", "slower"},
 		"a proxy with nothing behind it yet": {"/api/scan", "text/html", 503, "answer", "503 Service Unavailable", "the right server", ""},
