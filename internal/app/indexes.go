@@ -20,7 +20,7 @@ type Index struct {
 	Template string   `arg:"" optional:"" help:"Template or interface: package-name:Module:Entity, or less where that names one."`
 	Path     string   `arg:"" optional:"" help:"Field, with dots into records and behind constructors: owner, amount.initialAmount; or the column's name in a typed view."`
 	Choice   string   `env:"-" placeholder:"NAME" help:"A choice of the template or interface: the field is one of its argument."`
-	Of       string   `env:"-" enum:",lifetimes,exercises,keys" default:"" placeholder:"WHAT" help:"In place of a field: lifetimes (by template), exercises (by choice) or keys (of contracts), of all templates and choices."`
+	Of       string   `env:"-" enum:"field,lifetimes,exercises,keys" default:"field" placeholder:"WHAT" help:"A field; or lifetimes (by template), exercises (by choice) or keys (of contracts), of all templates and choices. Default: ${default}."`
 	Anyway   bool     `kong:"-"` // also where many values are the same
 	DAR      []string `kong:"-"` // files with packages, beside those that are stored
 }
@@ -41,13 +41,13 @@ var wholeTables = map[string]store.IndexTable{"lifetimes": store.IndexLifetimes,
 // template, of all exercises by choice, or of all creations by contract key, or finishes one that was cut off. Indexing
 // continues meanwhile. Names that are wrong are a *config.UsageError.
 func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexReport, error) {
-	if cfg.Of != "" { // needs no type
+	if table, whole := wholeTables[cfg.Of]; whole { // needs no type
 		db, err := cfg.Open(ctx, logger)
 		if err != nil {
 			return IndexReport{}, err
 		}
 		defer db.Close()
-		return createIndex(ctx, db, store.FieldIndex{Table: wholeTables[cfg.Of]}, cfg.Anyway)
+		return createIndex(ctx, db, store.FieldIndex{Table: table}, cfg.Anyway)
 	}
 	w, err := openTypes(ctx, Views{ViewsSchema: ViewsSchema{Database: cfg.Database, DAR: cfg.DAR}}, logger)
 	if err != nil {
@@ -180,10 +180,10 @@ func chosenSubject(found []*typed.Subject, choice string) (*typed.Subject, error
 
 // Validate refuses a configuration that names nothing, or two things.
 func (i Index) Validate() error {
-	switch {
-	case i.Of != "" && i.Template+i.Choice != "":
-		return errors.New("--of is of all templates and choices: name none with it")
-	case i.Of == "" && (i.Template == "" || i.Path == ""):
+	switch _, whole := wholeTables[i.Of]; {
+	case whole && i.Template+i.Choice != "":
+		return fmt.Errorf("--of=%s is of all templates and choices: name none with it", i.Of)
+	case !whole && (i.Template == "" || i.Path == ""):
 		return errors.New("name a template or an interface and a field, or say --of")
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -40,17 +39,10 @@ func ViewNames(subjects []*Subject) map[*Subject]string {
 
 const clearest = 2
 
-// packageID is what stands for the name of a package of which only the id is known.
-var packageID = regexp.MustCompile("^[0-9a-f]{64}$")
-
 // viewName returns the name of the subject's view: the package, the entity, and the choice, in which the entity is not
-// repeated. The module stands for a package of which only the id is known. At clarity 1 the module is in it and nothing
-// is left out, at clearest also a hash.
+// repeated. At clarity 1 the module is in it and nothing is left out, at clearest also a hash.
 func (s *Subject) viewName(clarity int) string {
 	words := []string{s.Package, s.Module, s.Entity, s.Choice}
-	if packageID.MatchString(s.Package) {
-		words[0], words[1] = s.Module, ""
-	}
 	for i, word := range words {
 		words[i] = strings.ReplaceAll(Fold(word), ".", "_")
 	}

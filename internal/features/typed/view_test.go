@@ -270,10 +270,6 @@ func TestViewNames(t *testing.T) {
 	} {
 		require.Equal(t, want, names[of], of)
 	}
-	id := strings.Repeat("0f", 32)
-	ofID := viewNames(id+":Splice.Api.V1:TransferFactory:TransferFactory_Transfer", id+":M:T")
-	require.Equal(t, "splice_api_v1_transfer_factory_transfer", ofID[id+":Splice.Api.V1:TransferFactory:TransferFactory_Transfer"], "an id says nothing")
-	require.Equal(t, "m_t", ofID[id+":M:T"])
 	for of, name := range names {
 		require.LessOrEqual(t, len(name), nameBytes, of)
 		require.NotEmpty(t, name)
