@@ -109,9 +109,9 @@ func TestNewReadsTheFilesAndNamesThem(t *testing.T) {
 		says       string
 	}{
 		"empty token":           {"token", " \n", func(p string) Config { return Config{TokenFile: p} }, "--ledger-token-file: %s is empty"},
-		"two tokens":            {"token", "hunter2\nhunter2", func(p string) Config { return Config{TokenFile: p} }, "--ledger-token-file: %s must hold one token"},
-		"token with a NUL":      {"token", "hunter2\x00", func(p string) Config { return Config{TokenFile: p} }, "is no text in UTF-8"},
-		"token that is no text": {"token", "hunter2\xff", func(p string) Config { return Config{TokenFile: p} }, "is no text in UTF-8"},
+		"two tokens":            {"token", "hunter2\nhunter2", func(p string) Config { return Config{TokenFile: p} }, "--ledger-token-file: %s must hold the token"},
+		"token with a NUL":      {"token", "hunter2\x00", func(p string) Config { return Config{TokenFile: p} }, "has characters that a header can't hold"},
+		"token that is no text": {"token", "hunter2\xff", func(p string) Config { return Config{TokenFile: p} }, "has characters that a header can't hold"},
 		"token without end":     {"token", strings.Repeat("hunter2", maxFile/7+1), func(p string) Config { return Config{TokenFile: p} }, "--ledger-token-file: %s is larger than"},
 		"empty secret": {"secret", "\n", func(p string) Config { return oauth(func(o *OAuth) { o.ClientSecretFile = p }) },
 			"--ledger-oauth-client-secret-file: %s is empty"},

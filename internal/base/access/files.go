@@ -1,6 +1,7 @@
 package access
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -44,12 +45,31 @@ func (a *Access) tokenOfFile() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	token, err := readToken(text)
-	if err != nil {
+	token := strings.TrimSpace(text)
+	if err := checkToken(token); err != nil {
 		return "", fmt.Errorf("%s: %s %w", flag, a.cfg.TokenFile, err)
 	}
 	a.secrets.addToken(token)
 	return token, nil
+}
+
+// checkToken returns why a text is no token.
+func checkToken(token string) error {
+	switch lines := strings.Count(token, "\n") + 1; {
+	case token == "":
+		return errors.New("is empty")
+	case token == "null": // as a script writes it that found none
+		return errors.New("holds no token, but what is written where one is missing")
+	case strings.ContainsAny(token, "\"'`{}[]"):
+		return errors.New("must hold the token and nothing else, and has quotes or brackets in it")
+	case lines > 1:
+		return fmt.Errorf("must hold the token and nothing else, and has %d lines", lines)
+	case strings.ContainsAny(token, " \t"):
+		return errors.New("must hold the token and nothing else, not even a Bearer before it, and has several words")
+	case !sendable(token):
+		return errors.New("must hold the token and nothing else, and has characters that a header can't hold")
+	}
+	return nil
 }
 
 // sendable reports whether a header can hold a token.
