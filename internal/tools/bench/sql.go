@@ -172,9 +172,9 @@ func (h *harness) prepareToAsk(ctx context.Context) error {
 		{"views", "create", "--template=bank:Bank.Account:Account"},
 		{"index", "create", "bank:Bank.Account:Account", "owner"},
 		{"index", "create", "bank:Bank.Account:Account", "limit"},
-		{"index", "create", "bank:Bank.Account:Account"}, // of lifetimes
-		{"index", "create", "registry:Registry.Entry:Entry", "--key"},
-		{"index", "create", "bank:Bank.Cash:Holding", "--choice=Holding_Split"}, // of exercises
+		{"index", "create", "--of=lifetimes"},
+		{"index", "create", "--of=keys"},
+		{"index", "create", "--of=exercises"},
 		{"index", "create", "bank:Bank.Cash:Holding", "actor", "--choice=Holding_Split", "--anyway"},
 	} {
 		if _, err := h.programs.run(ctx, "indexer", url, args...); err != nil {
