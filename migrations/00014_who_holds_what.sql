@@ -26,6 +26,10 @@ COMMENT ON COLUMN ledger.hosted_parties.until IS 'Of a party that is not hosted 
 COMMENT ON COLUMN ledger.hosted_parties.onboarded IS 'Whether it came with contracts from another participant: what it held before since is not known, and of what it brought along only what updates show. `indexer verify` names the rest.';
 COMMENT ON COLUMN ledger.hosted_parties.asked_at IS 'When the participant was asked (clock of the database). It is asked again after a day, and after a topology event of the party.';
 
+-- With its owner's rights: a role that is limited to parties sees none of the others' rows, and must not take the relation for empty.
+CREATE VIEW hosting_asked AS SELECT true AS asked FROM hosting LIMIT 1;
+COMMENT ON VIEW hosting_asked IS 'A row if the participant was asked whom it hosts.';
+
 CREATE VIEW known_parties WITH (security_invoker = true) AS
 SELECT h.party, greatest(CASE WHEN h.onboarded THEN h.since ELSE 0 END, CASE WHEN (SELECT scope_was_widened()) THEN read_since(h.party) END) AS known_from,
        CASE WHEN h.hosted THEN 9223372036854775807 ELSE h.until END AS known_before
@@ -34,7 +38,7 @@ WHERE h.hosted OR h.until IS NOT NULL;
 COMMENT ON VIEW known_parties IS 'From which offset on, and before which one, all is stored that a party holds.';
 
 CREATE FUNCTION holdings_are_known(owner text, instrument_admin text, at_offset bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
-RETURN NOT EXISTS (SELECT FROM hosting) OR EXISTS (
+RETURN NOT EXISTS (SELECT FROM hosting_asked) OR EXISTS (
     SELECT FROM known_parties k
     WHERE k.party IN (holdings_are_known.owner, holdings_are_known.instrument_admin)
       AND k.known_from <= holdings_are_known.at_offset AND k.known_before > holdings_are_known.at_offset);
@@ -126,7 +130,7 @@ SELECT t.owner, t.instrument, t.instrument_admin, t.admin_signed, CASE WHEN k.kn
        t.contracts, t.unread_amounts
 FROM held_totals t
 CROSS JOIN LATERAL (
-    SELECT NOT EXISTS (SELECT FROM hosting)
+    SELECT NOT EXISTS (SELECT FROM hosting_asked)
         OR EXISTS (SELECT FROM known_parties p WHERE p.party = t.owner AND p.known_from <= (SELECT ledger.latest_offset()) AND p.known_before > (SELECT ledger.latest_offset()))
         OR t.admin_signed AND EXISTS (SELECT FROM known_parties p WHERE p.party = t.instrument_admin AND p.known_from <= (SELECT ledger.latest_offset()) AND p.known_before > (SELECT ledger.latest_offset()))
         AS known
@@ -272,7 +276,7 @@ BEGIN ATOMIC
            t.contracts, t.unread_amounts
     FROM totals t
     CROSS JOIN LATERAL (
-        SELECT NOT EXISTS (SELECT FROM hosting)
+        SELECT NOT EXISTS (SELECT FROM hosting_asked)
             OR EXISTS (SELECT FROM known_parties p WHERE p.party = t.owner AND p.known_from <= (SELECT s.at FROM known s) AND p.known_before > (SELECT s.at FROM known s))
             OR t.admin_signed AND EXISTS (SELECT FROM known_parties p WHERE p.party = t.instrument_admin AND p.known_from <= (SELECT s.at FROM known s) AND p.known_before > (SELECT s.at FROM known s))
             AS known

@@ -406,14 +406,18 @@ WHERE (SELECT count(*) FROM unlimited WHERE ends_are_kept()) = 0
 END;
 COMMENT ON FUNCTION holding_offsets(text) IS 'The offsets of all updates that make or end a holding of a party, and of some others.';
 
+-- The updates are not joined: PostgreSQL, which knows little of partitioned tables, would compute the movements of all of them first. In order,
+-- so that the last movements are found without the others.
 CREATE FUNCTION ledger.token_events_of(party text) RETURNS SETOF ledger.token_events LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
     SELECT h.ledger_offset, m.node_id, m.party, m.instrument, m.instrument_admin, m.admin_signed, m.label, m.counterparties,
            m.counterparty_amounts, m.amount, m.created_amount, m.archived_amount, m.locked_amount, m.created_holdings,
            m.archived_holdings, m.burned_amount, m.minted_amount, m.reason, m.meta, m.standard, m.choice, m.choice_argument,
-           m.exercise_result, m.instruction_id, m.transfer, m.legs, u.record_time, u.update_id
-    FROM holding_offsets(token_events_of.party) h
-    JOIN updates u ON u.ledger_offset = h.ledger_offset
-    CROSS JOIN LATERAL owned_movements(u.ledger_offset) m
-    WHERE m.party = token_events_of.party AND btint8cmp(u.ledger_offset, (SELECT ledger.latest_offset())) <> 1; END;
+           m.exercise_result, m.instruction_id, m.transfer, m.legs,
+           (SELECT u.record_time FROM updates u WHERE u.ledger_offset = h.ledger_offset),
+           (SELECT u.update_id FROM updates u WHERE u.ledger_offset = h.ledger_offset)
+    FROM (SELECT o.ledger_offset FROM holding_offsets(token_events_of.party) o ORDER BY o.ledger_offset DESC) h
+    CROSS JOIN LATERAL owned_movements(h.ledger_offset) m
+    WHERE m.party = token_events_of.party AND btint8cmp(h.ledger_offset, (SELECT ledger.latest_offset())) <> 1
+      AND EXISTS (SELECT FROM updates u WHERE u.ledger_offset = h.ledger_offset); END;
 COMMENT ON FUNCTION ledger.token_events_of(text) IS 'The rows of ledger.token_events of one party. Only updates that make or end a holding of the party are looked at, found by an index. A role that is limited to parties looks at all updates that it and the party see, and so does everybody after a change of the scope that took something away, without --reassignments, or where ledger.state_floor() is NULL: there the party has to be a stakeholder of the holdings that it owns, and a range of ledger_offset helps.';

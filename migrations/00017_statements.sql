@@ -18,21 +18,19 @@ BEGIN
         RAISE EXCEPTION '% parties administer an instrument % that this party holds', cardinality(admins), left(instrument, 100)
             USING ERRCODE = 'ambiguous_parameter', HINT = 'Name the administrator as the last argument: ' || left(array_to_string(admins, ', '), 1000);
     END IF;
-    RETURN CASE WHEN held THEN amount ELSE nothing END;
+    RETURN nothing + CASE WHEN held THEN amount ELSE 0 END;
 END
 $$;
-COMMENT ON FUNCTION held_amount(text, text, bigint, text, numeric) IS 'What a party holds of an instrument after the update at an offset. NULL: not known.';
+COMMENT ON FUNCTION held_amount(text, text, bigint, text, numeric) IS 'What a party holds of an instrument after the update at an offset. nothing is 0, or NULL where it is not known. NULL: not known.';
 
 -- Nothing held is 0 only for a party that has held the instrument at some time: what is misspelt was never held.
 CREATE FUNCTION ledger.balance_at_offset(party text, instrument text, at_offset bigint, instrument_admin text DEFAULT NULL) RETURNS numeric
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN held_amount(party, instrument, at_offset, instrument_admin, (
-    SELECT 0 FROM positions p
+    SELECT CASE WHEN bool_and(holdings_are_known(p.owner, p.instrument_admin, balance_at_offset.at_offset)) THEN 0 END FROM positions p
     WHERE p.owner = balance_at_offset.party AND p.instrument = balance_at_offset.instrument AND p.admin_signed
-      AND (balance_at_offset.instrument_admin IS NULL OR p.instrument_admin = balance_at_offset.instrument_admin)
-      AND holdings_are_known(p.owner, p.instrument_admin, balance_at_offset.at_offset)
-    LIMIT 1));
-COMMENT ON FUNCTION ledger.balance_at_offset(text, text, bigint, text) IS 'What a party holds of an instrument after the update at an offset: the sum of ledger.holdings_at, of holdings that the administrator signed. 0: nothing, of a party that held it at some time, be it before what was pruned: what is active at ledger.state_floor() stays. NULL: no holding of the party''s was ever stored, so perhaps a name is misspelt; or an amount among them can''t be read (ledger.holdings_at has it, with unread_amount); or the participant did not host the party at the offset, nor the administrator (see ledger.hosted_parties). An error where the party holds several instruments with this id and none of their administrators is named, and where the active contracts are not known at the offset.';
+      AND (balance_at_offset.instrument_admin IS NULL OR p.instrument_admin = balance_at_offset.instrument_admin)));
+COMMENT ON FUNCTION ledger.balance_at_offset(text, text, bigint, text) IS 'What a party holds of an instrument after the update at an offset: the sum of ledger.holdings_at, of holdings that the administrator signed. 0: nothing, of a party that held it at some time, be it before what was pruned: what is active at ledger.state_floor() stays. NULL: no holding of the party''s was ever stored, so perhaps a name is misspelt; or an amount among them can''t be read (ledger.holdings_at has it, with unread_amount); or the participant did not host the party at the offset, nor each administrator of such an id (see ledger.hosted_parties). What was redacted since is missing in it: it is not known any more whose it was. An error where the party holds several instruments with this id and none of their administrators is named, and where the active contracts are not known at the offset.';
 
 CREATE FUNCTION ledger.balance_at(party text, instrument text, at_time timestamptz, instrument_admin text DEFAULT NULL) RETURNS numeric
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -49,7 +47,7 @@ WITH opening AS MATERIALIZED (
     SELECT h.instrument, h.instrument_admin, CASE WHEN count(h.amount) = count(*) THEN sum(h.amount) END AS amount, true AS held
     FROM ledger.holdings_at(from_exclusive) h
     WHERE h.owner = party_statement.party AND h.admin_signed
-      AND NOT EXISTS (SELECT FROM archivals a WHERE a.contract_id = h.contract_id AND a.ledger_offset <= from_exclusive)
+      AND NOT EXISTS (SELECT FROM archivals a WHERE a.contract_id = h.contract_id AND a.ledger_offset + 0 <= from_exclusive OFFSET 0) -- not all archivals
     GROUP BY h.instrument, h.instrument_admin
 )
 SELECT e.ledger_offset, e.node_id, e.record_time, e.update_id, e.instrument, e.instrument_admin, e.label, e.counterparties, e.amount, e.transferred,
@@ -60,7 +58,8 @@ SELECT e.ledger_offset, e.node_id, e.record_time, e.update_id, e.instrument, e.i
        END,
        e.reason, e.instruction_id
 FROM (
-    SELECT t.*, CASE WHEN t.standard IS NULL THEN 0 ELSE t.amount - t.transferred END AS rest
+    SELECT t.*, CASE WHEN t.standard IS NULL OR t.minted_amount IS NULL AND t.label NOT IN ('Unlock', 'ExpireDust') THEN 0
+                ELSE t.amount - t.transferred END AS rest
     FROM (
         SELECT x.*, CASE
             WHEN x.counterparty_amounts IS NOT NULL THEN -(

@@ -1,11 +1,13 @@
 package store
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/tools/brief"
+	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -92,4 +94,33 @@ func TestWhatIsHeldIsKnownOfHostedParties(t *testing.T) {
 	require.Len(t, relation(), 4)
 	require.NoError(t, l.ForgetHosting(t.Context(), []string{"stays"}))
 	require.Equal(t, "5 <nil>", balance("stays", 9)+" "+balance("comes", 9))
+}
+
+// A role that is limited to a party of which nobody was asked takes the sums of others that it sees a part of for unknown,
+// and so does everybody what another administrator's instrument of the same name may add.
+func TestSumsOfOthersAreUnknown(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	d := newDatabase(t)
+	l := d.started()
+	for i, admin := range []string{"admin", "other"} {
+		c := tokenCreation(0, "of-"+admin, view(storetest.HoldingV1, strings.Replace(valueV1("far", "5", "null"), `"admin": "admin"`, `"admin": "`+admin+`"`, 1)))
+		c.Signatories, c.Observers = []string{admin}, []string{"auditor"}
+		u := storetest.NewUpdate(ledger.Offset(2*i+1), "sync::1")
+		u.Created = []ledger.CreatedEvent{c}
+		d.append(l, u.Offset-1, u)
+		ended := storetest.NewUpdate(u.Offset+1, "sync::1")
+		ended.Archived = []ledger.ArchivedEvent{storetest.Archival(0, c.ContractID)}
+		d.append(l, u.Offset, ended)
+	}
+	require.NoError(t, l.SaveHosting(t.Context(), map[string]bool{"admin": true, "other": false, "far": false}, 4))
+	const balance = "SELECT ledger.balance_at_offset('far', 'Token', $1, $2)::text"
+	require.Equal(t, "5 0 <nil> <nil> <nil>", strings.Join([]string{d.Row(balance, 1, "admin"), d.Row(balance, 4, "admin"), d.Row(balance, 4, "other"), d.Row(balance, 4, nil), d.Row(balance, 1, nil)}, " "))
+	role, _ := throwaway.Login(t, d.URL, "")
+	_, err := d.store().Grant(t.Context(), Reader{Role: role, Parties: []string{"auditor"}})
+	require.NoError(t, err)
+	d.Exec("SET ROLE " + role)
+	require.Equal(t, "<nil> <nil>", d.Row(balance, 1, "admin")+" "+d.Row(balance, 3, "other"))
+	require.Equal(t, []string{"other <nil> 1"}, d.Rows("SELECT instrument_admin, amount::text, contracts FROM ledger.holding_totals_at(3)"))
+	d.Exec("RESET ROLE")
 }

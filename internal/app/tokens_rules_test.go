@@ -226,6 +226,13 @@ var movementRules = []struct {
 			logged(6, "bank", "alice", nil, []string{"t14"}, leg("l1", "ReceiverSide", account("bob"), "8.0", tagged()))},
 		want:   []string{"bob Archive EUR -8.0 {}", "bob Create EUR 8.0 {}", "alice TransferIn EUR 8.0 {bob} 0 0 V1 Send", "bob TransferOut EUR -8.0 {alice} 0 0.0 V1 Send"},
 		listed: []string{"bob alice 8.0"},
+	}, {
+		what: "what is allocated", events: []printed{coin(0, "a50", "alice", "USD", "50.0")}, want: []string{"alice Create USD 50.0 {}"},
+	}, {
+		what: "V1: an allocation of V2 is settled: what moves to whom is not said",
+		events: []printed{chosen(0, 2, "rules", "Settle", printed{"meta": tagged("tx-kind", "settle-V2-allocation")}, printed{}),
+			ended(1, "a50"), coin(2, "b50", "bob", "USD", "50.0")},
+		want: []string{"alice SettleV2Allocation USD -50.0 {} V1 Settle", "bob SettleV2Allocation USD 50.0 {} V1 Settle"},
 	},
 }
 
@@ -286,7 +293,7 @@ func TestRulesOfMovements(t *testing.T) {
 	for party, sees := range map[string][]string{
 		"alice": all, // she is a witness of all
 		"bob": {"1 bob Create 7.0", "2 bob Create 30.0", "3 bob Create 69.0", "4 bob Create 50.0", "4 bob Create 1.0", "9 bob Create 5.0", "11 bob Create 4.0", "13 bob Create 9.0", "14 bob Create 8.0",
-			"16 bob Create 1.0", "16 bob Create 1.5", "18 bob Create 8.0"},
+			"16 bob Create 1.0", "16 bob Create 1.5", "18 bob Create 8.0", "20 bob Create 50.0"},
 		"carol": {"16 carol Create 0.5"},
 	} {
 		_, as := limitedRole(t, database, "_"+party, store.Reader{Parties: []string{party}})
@@ -295,6 +302,11 @@ func TestRulesOfMovements(t *testing.T) {
 			texts(t, as, "SELECT e::text FROM ledger.token_events_of($1) e ORDER BY 1", party), party)
 		require.Len(t, texts(t, as, "SELECT contract_id FROM ledger.pending_instructions"), map[string]int{"alice": 5}[party], party)
 	}
+
+	// What nobody says was burned or minted is not explained.
+	const statement = `SELECT concat_ws(' ', s.label, s.amount, s.transferred, s.minted, s.burned, s.unexplained) FROM ledger.party_statement($1, $2::bigint, $2::bigint + 1) s ORDER BY s.node_id`
+	require.Equal(t, []string{"SettleV2Allocation -50.0 0 0 0 -50.0"}, texts(t, database, statement, "alice", len(movementRules)-1))
+	require.Equal(t, []string{"TransferOut -31.0 -30.0 0 1.0 0.0", "Create 1.5 0 0 0 1.5"}, texts(t, database, statement, "alice", 1))
 
 	// One that has left the scope is not on its way.
 	_, err = open(t, database).Exec(t.Context(), "DELETE FROM indexer.active_contracts WHERE contract_id = 'i6'")

@@ -163,15 +163,15 @@ FROM pqs.__creations k
 LEFT JOIN templates t ON t.template_ref = k.template_ref
 LEFT JOIN LATERAL (
     SELECT DISTINCT ON (e.contract_id) e.contract_id, e.ledger_offset, e.node_id
-    FROM pqs.__archivals e WHERE e.contract_id = k.contract_id AND e.ledger_offset <= (SELECT ledger.latest_offset())
+    FROM pqs.__archivals e WHERE e.contract_id = k.contract_id AND e.ledger_offset + 0 <= (SELECT ledger.latest_offset())
     ORDER BY e.contract_id, e.ledger_offset, e.node_id
 ) x ON x.contract_id = k.contract_id
 WHERE btint8cmp(k.created_offset, (SELECT ledger.latest_offset())) <> 1
   AND (k.origin = 'transaction' OR NOT EXISTS (
       SELECT FROM pqs.__creations f
       WHERE f.contract_id = k.contract_id AND f.created_offset IS NOT NULL AND (
-          f.origin = 'transaction' AND btint8cmp(f.ledger_offset, (SELECT ledger.latest_offset())) <> 1
-          OR f.ledger_offset < k.ledger_offset OR f.ledger_offset = k.ledger_offset AND f.node_id < k.node_id)));
+          f.origin = 'transaction' AND f.ledger_offset + 0 <= (SELECT ledger.latest_offset())
+          OR f.ledger_offset + 0 < k.ledger_offset OR f.ledger_offset + 0 = k.ledger_offset AND f.node_id < k.node_id)));
 COMMENT ON VIEW pqs.__template_contracts IS 'Contracts as their templates show them: one row each.';
 
 CREATE OR REPLACE VIEW pqs.__all_contracts WITH (security_invoker = true) AS
@@ -294,14 +294,14 @@ WHERE o IS NOT NULL;
 COMMENT ON VIEW pqs.__watermark IS 'How far the database is: ledger.latest_offset().';
 
 CREATE OR REPLACE VIEW pqs.__events WITH (security_invoker = true) AS
-SELECT pqs.__event_pk(x.ledger_offset, x.node_id) + CASE x.type WHEN 'archive' THEN 1 ELSE 0 END AS pk, x.ledger_offset AS tx_ix,
+SELECT pqs.__event_pk(x.ledger_offset, x.node_id) + CASE x.type WHEN 'archive' THEN 1 ELSE 0 END AS pk, x.tx_ix,
        ROW(x.ledger_offset, x.node_id)::pqs.event_id AS event_id, x.type
 FROM (
-    SELECT c.ledger_offset, c.node_id, 'create'::pqs.__event_type AS type FROM pqs.__creations c WHERE c.created_offset IS NOT NULL
+    SELECT c.ledger_offset, c.node_id, 'create'::pqs.__event_type AS type, c.created_offset AS tx_ix FROM pqs.__creations c WHERE c.created_offset IS NOT NULL
     UNION ALL
-    SELECT e.ledger_offset, e.node_id, 'exercise' FROM exercised e
+    SELECT e.ledger_offset, e.node_id, 'exercise', e.ledger_offset FROM exercised e
     UNION ALL
-    SELECT e.ledger_offset, e.node_id, 'archive' FROM pqs.__archivals e
+    SELECT e.ledger_offset, e.node_id, 'archive', e.ledger_offset FROM pqs.__archivals e
 ) x
 WHERE btint8cmp(x.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 COMMENT ON VIEW pqs.__events IS 'Creations, exercises and archivals. A consuming exercise is two of them.';
