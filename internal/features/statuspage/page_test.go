@@ -75,7 +75,7 @@ func TestPage(t *testing.T) {
 	require.NoError(t, json.Unmarshal(answer.Body.Bytes(), &d))
 	require.False(t, d.Ready)
 	l := d.Ledgers[0]
-	require.Equal(t, map[string]any{"end_offset": 5000.0, "lag_offsets": 1000.0, "lag_seconds": 75.0}, l.Ledger)
+	require.Equal(t, map[string]any{"end_offset": 5000.0, "lag_offsets": 1000.0, "last_update_seconds": 75.0}, l.Ledger)
 	require.Equal(t, []any{
 		map[string]any{"from_exclusive": 1000.0, "to_inclusive": 4000.0}, map[string]any{"from_exclusive": 4500.0, "to_inclusive": 4600.0},
 	}, l.Streams[0]["coverage"])
