@@ -35,10 +35,10 @@ type Config struct {
 	Hosts   []string // by which it may be asked for, beside addresses, localhost and names that end with .localhost
 }
 
-// Ledger is one pair of schemas. It is shown while health knows one of its streams.
+// Ledger is one pair of schemas.
 type Ledger struct {
 	Name    string
-	Store   *store.Store // nil: nothing is stored of it
+	Store   *store.Store
 	Streams []Stream
 	Sized   func(store.DiskUse) // called about once a minute with what the database takes on disk
 }
@@ -179,12 +179,7 @@ func (p *Page) Data(ctx context.Context) Data {
 		of := LedgerData{Name: l.Name, Report: r.report, ReadAt: r.at, Error: status.Public(r.err), sizes: m.sizes}
 		of.GrowthDay = growth(of.sizes)
 		for j, s := range l.Streams {
-			if state, known := states[s.Title]; known {
-				of.Process = append(of.Process, m.streams[j].data(s, state, r.err == ""))
-			}
-		}
-		if len(of.Process) == 0 {
-			continue
+			of.Process = append(of.Process, m.streams[j].data(s, states[s.Title], r.err == ""))
 		}
 		of.addLag()
 		d.Ledgers = append(d.Ledgers, of)

@@ -142,7 +142,7 @@ func overall(d Data) badge {
 	return badge{"all is well", "good"}
 }
 
-var ledgerTitles = map[string]string{"ledger": "Ledger", "network": "Network", "scan": "Scan service"}
+var ledgerTitles = map[string]string{"ledger": "Ledger", "network": "Network"}
 
 func newLedgerView(l LedgerData, now time.Time) ledgerView {
 	v := ledgerView{Title: cmp.Or(ledgerTitles[l.Name], l.Name), Error: l.Error}
@@ -189,7 +189,6 @@ var states = map[admin.State]badge{
 
 var streamTitles = map[string]string{
 	"updates": "Updates of the participant", "transactions": "Transaction history", "network": "Updates of the network",
-	"scan": "What it has",
 }
 
 func newStreamView(s StreamData, l LedgerData, now time.Time) streamView {
