@@ -43,8 +43,11 @@ RACED := ingest participant scan \
 	internal/base/access internal/base/jsonhttp internal/base/tracing \
 	internal/features/admin internal/features/check internal/features/status internal/features/statuspage \
 	store/internal/leadership store/internal/names store/internal/session
-# But for these of ingest, which try a long list of rates and histories in virtual time.
-NOT_RACED := TestLatency.* TestTheHistoryIsStoredExactlyOnceWhateverHappens
+# But for these, of one goroutine: they try a long list of rates and histories in virtual time, ask one question after the other, or read what has no
+# end up to its limit.
+NOT_RACED := TestLatency.* TestTheHistoryIsStoredExactlyOnceWhateverHappens \
+	TestUpdateByIDOfEveryServer TestContractByIDOfEveryServer TestContractByIDForQueryingParties TestUnknownAndStrangeIDs \
+	TestListsWithoutEnd TestASnapshotWithoutEnd TestTextWithoutEnd TestBulkFilesThatGrow TestListsAndDownloadsWithoutEnd
 # In the store and in the programs most tests ask a database one question after the other. Those with such names are of writers that meet, and of
 # daemons that take over from each other, are stopped or cut off, run until they are current, or have commands run beside them.
 # TestRacedTests (internal/tools/brief) sees that each name is of a test, and that none of those that run with the race detector tries less with it.
@@ -73,7 +76,7 @@ test: ## run the tests, with the race detector where goroutines meet, against a 
 	listed() { go list -f '{{with or .TestGoFiles .XTestGoFiles}}{{len .}} {{$$.Dir}}{{end}}' "$$@"; }; \
 	go build ./... && go build $$race ./internal/app && all=$$(listed ./...) && raced=$$(listed $(RACED:%=./%)) || exit; \
 	{ echo "$$all" | grep -vxF "$$raced" | sed 's#/internal/app$$#& -skip=$(call any,$(RACED_IN_APP))#; s#/store$$#& -skip=$(call any,$(RACED_IN_STORE))#'; \
-		echo "$$raced" | sed 's#$$# '"$$race"' -skip=$(call any,$(NOT_RACED))#'; echo "20 ./ingest -run=$(call any,$(NOT_RACED))"; \
+		echo "$$raced" | sed 's#$$# '"$$race"' -skip=$(call any,$(NOT_RACED))#'; echo "20 ./ingest ./participant ./scan -run=$(call any,$(NOT_RACED))"; \
 		echo "30 ./internal/app $$race -run=$(call any,$(RACED_IN_APP))"; echo "30 ./store $$race -run=$(call any,$(RACED_IN_STORE))"; } | \
 	sort -rn | awk -v args="$(ARGS)" '{ sub(/^[0-9]+ /, ""); print (/ -race/ ? "RAPID_CHECKS=20 " : /\/store/ ? "RAPID_CHECKS=40 " : ""), "go test -shuffle=on -parallel=4 -timeout=30m", $$0, args }' | \
 	(export GOGC=$${GOGC:-300} GORACE=$${GORACE:-atexit_sleep_ms=0}; set -x; xargs -P "$$(getconf _NPROCESSORS_ONLN)" -L 1 env)

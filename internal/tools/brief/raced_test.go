@@ -37,11 +37,15 @@ func TestRacedTests(t *testing.T) {
 	}
 	check("store", anyOf(store), store...)
 	check("internal/app", anyOf(app), app...)
-	check("ingest", func(test string) bool { return !anyOf(notRaced)(test) }, notRaced...)
 	for _, folder := range lists["RACED"] {
-		if folder != "ingest" {
-			check(folder, func(string) bool { return true })
-		}
+		check(folder, func(test string) bool { return !anyOf(notRaced)(test) })
+	}
+	var tests []test
+	for _, folder := range []string{"ingest", "participant", "scan"} { // those that are named with the list
+		tests = append(tests, testsOf(t, folder)...)
+	}
+	for _, name := range notRaced {
+		require.True(t, slices.ContainsFunc(tests, func(f test) bool { return matches(name, f.name) }), name)
 	}
 }
 
