@@ -225,7 +225,7 @@ func (l *LedgerData) addLag() {
 	report := *l.Report
 	for _, s := range l.Process {
 		if s.Kind == store.StreamUpdates && len(report.Streams) > 0 {
-			report.Ledger = &status.End{Seconds: s.LagSeconds.pointer()}
+			report.Ledger = &status.End{}
 			if s.End > 0 {
 				report.Ledger.Offset = new(max(ledger.Offset(s.End), report.Streams[0].Watermark))
 			}
@@ -235,13 +235,6 @@ func (l *LedgerData) addLag() {
 		}
 	}
 	l.Report = &report
-}
-
-func (m Measured) pointer() *float64 {
-	if !m.Known() {
-		return nil
-	}
-	return new(float64(m))
 }
 
 // growth returns by how many bytes a day a database grows, at the rate of the sizes; nil: they are too few.
