@@ -313,6 +313,7 @@ func TestDecodeNetworkUpdatesRefuses(t *testing.T) {
 		{"a circle", tree(`["u3:9","u3:10"]`, `["u3:9","u3:10","u3:8"]`), at + `events_by_id["u3:8"].child_event_ids: names event "u3:8", which another list names, or the same one twice`},
 		{"a circle apart", tree(`"root_event_ids":["u3:0","u3:8","u3:11"]`, `"root_event_ids":["u3:8","u3:11"]`), at + `events_by_id["u3:0"].event_id: is "u3:0", which is below no root event`},
 		{"a root twice", tree(`["u3:0","u3:8","u3:11"]`, `["u3:0","u3:8","u3:11","u3:0"]`), at + `root_event_ids: names event "u3:0", which another list names, or the same one twice`},
+		{"events of no known type below no root", string(networkPage(networkOrphans(3))), at + `root_event_ids: names event "u3:9", which events_by_id does not have`},
 		{"a hash that is none", tree(`"abcd"`, `"abc"`), at + `external_transaction_hash: is not a text of hexadecimal digits: "abc"`},
 		{"a time that goes back", after(networkTransaction(1, 5, ""), networkTransaction(1, 4, "")),
 			`element 1 with update id "u4", record_time: updates must come in the order of migration id and record time: migration 1, 2025-10-14T11:29:04.015513Z comes after migration 1, 2025-10-14T11:29:05.015513Z`},

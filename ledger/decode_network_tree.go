@@ -149,6 +149,9 @@ func (d *decoder) numberEvents(begun int, item *networkItem) {
 			d.refuseAt(node.at, "event_id", fmt.Errorf("is %q, which is below no root event", shortenTo(node.id, 200)))
 		}
 	}
+	if d.refused {
+		return // events that were not reached have no number
+	}
 	slices.SortFunc(item.Created, func(a, b CreatedEvent) int { return cmp.Compare(a.NodeID, b.NodeID) })
 	slices.SortFunc(item.Exercised, func(a, b ExercisedEvent) int { return cmp.Compare(a.NodeID, b.NodeID) })
 	slices.SortFunc(item.Unknown, func(a, b UnknownElement) int { return cmp.Compare(*a.NodeID, *b.NodeID) })

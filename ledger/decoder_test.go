@@ -152,7 +152,7 @@ func FuzzDecoder(f *testing.F) {
 		contracts(list(), `"\ud800"`), plainRecords(), everyRecord(), history(), []byte(lookedUp()), vettedPage(`"x"`, sampleVetted, noneVetted),
 		[]byte(`{"pastVettedPackages":`+noneVetted+`,"newVettedPackages":`+sampleVetted+`}`),
 		[]byte(`{"pastVettedPackages":{},"newVettedPackages":`+noneVetted+`}`),
-		everyNetworkUpdate(), networkPage(), networkPage(networkTree(1, 3)), networkPage(networkAssignment(1, 3), networkUnassignment(1, 4)))
+		everyNetworkUpdate(), networkPage(), networkPage(networkTree(1, 3)), networkPage(networkOrphans(3)), networkPage(networkAssignment(1, 3), networkUnassignment(1, 4)))
 	for _, update := range []string{transaction(5, created(5, 0), archived(5, 1), exercised(5, 2)), reassignment(5, assigned(5, 0), unassigned(5, 1)),
 		topology(5, authorization("Added")), checkpoint(0)} {
 		addSeeds(f, []byte(update), list(update))

@@ -63,6 +63,11 @@ func networkTree(migration, n int) string {
 	return networkTransaction(migration, n, id(0, 8, 11), events...)
 }
 
+// networkOrphans is a transaction whose only root is not there, so that nothing leads to its events of an unknown type.
+func networkOrphans(n int) string {
+	return networkTransaction(1, n, fmt.Sprintf(`"u%d:9"`, n), fmt.Sprintf(`"u%d:0":{"event_type":"new"}`, n), fmt.Sprintf(`"u%d:1":{"event_type":"new"}`, n))
+}
+
 // everyNetworkUpdate has every kind of update and event, known and unknown, with members that are absent, null and not
 // known.
 func everyNetworkUpdate() []byte {
