@@ -197,7 +197,8 @@ func (q *lookupQueue) lookUp(ctx context.Context, id string) (ledger.Lookup, err
 		return err
 	})
 	if err == nil && contract.ContractID != id {
-		err = &UnusableError{fmt.Errorf("asked for contract %q, the answer is of contract %q", id, contract.ContractID)}
+		err = &UnusableError{fmt.Errorf("asked for contract %s, the answer is of contract %s", ledger.Quoted(id),
+			ledger.Quoted(contract.ContractID))}
 	}
 	lookup := ledger.Lookup{ContractID: id, At: time.Now()}
 	switch {

@@ -224,8 +224,8 @@ func (r *transactionsRun) reachesGoal() bool { return r.passed && (r.UntilCurren
 func (r *transactionsRun) current(ctx context.Context) error {
 	switch {
 	case !r.seen:
-		return fmt.Errorf("the service serves nothing after the last stored record, but its newest is %q; or it serves "+
-			"fewer records in a page than share an event id", r.goal.EventID)
+		return fmt.Errorf("the service serves nothing after the last stored record, but its newest is %s; or it serves "+
+			"fewer records in a page than share an event id", ledger.Quoted(r.goal.EventID))
 	case r.at.Rereading && r.at.LastSeq == 0:
 		return errors.New("the service is behind: its history is empty, and records of it were stored")
 	}
@@ -281,7 +281,8 @@ func (r *transactionsRun) misfits(ctx context.Context, misfit *TransactionsMisfi
 	switch {
 	case stored && r.pages.lacksLast(newest):
 		// another instance that lags, or one that lost its history and takes it in again
-		err := fmt.Errorf("the service is behind: the newest stored record, %q, is not in its history yet", last.EventID)
+		err := fmt.Errorf("the service is behind: the newest stored record, %s, is not in its history yet",
+			ledger.Quoted(last.EventID))
 		if r.UntilCurrent && !r.at.Rereading { // all that it shows is stored
 			r.Logger.WarnContext(ctx, "nothing more is read", "stream", "transactions", "reason", err)
 			return errReached

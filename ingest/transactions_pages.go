@@ -96,8 +96,8 @@ func (p *TransactionsPages) readAfter(ctx context.Context, from int) ([]ledger.R
 			if err := p.heeds(ctx, from, page); err != nil {
 				return nil, err
 			}
-			return nil, &TransactionsMisfit{What: fmt.Sprintf("%s the service has a record of event id %q, and another one, of "+
-				"%q, was stored", p.after(from+same), page[same].EventID, rest[same].EventID)}
+			return nil, &TransactionsMisfit{What: fmt.Sprintf("%s the service has a record of event id %s, and another one, of "+
+				"%s, was stored", p.after(from+same), ledger.Quoted(page[same].EventID), ledger.Quoted(rest[same].EventID))}
 		case len(page) > len(rest):
 			p.take(page[same:])
 			return page[same:], nil
@@ -107,8 +107,8 @@ func (p *TransactionsPages) readAfter(ctx context.Context, from int) ([]ledger.R
 		case next >= 0:
 			from += 1 + next
 		case len(page) == 0 && len(rest) > 0:
-			return nil, &TransactionsMisfit{What: fmt.Sprintf("the service has nothing %s, and %q was stored after it",
-				p.after(from), rest[0].EventID)}
+			return nil, &TransactionsMisfit{What: fmt.Sprintf("the service has nothing %s, and %s was stored after it",
+				p.after(from), ledger.Quoted(rest[0].EventID))}
 		case same < len(rest):
 			return nil, &TransactionsMisfit{Short: true, What: fmt.Sprintf("%s the service has %d records, and more were "+
 				"stored; or it serves fewer records in a page than share an event id", p.after(from), len(page))}
@@ -128,7 +128,7 @@ func (p *TransactionsPages) page(ctx context.Context, from int) ([]ledger.Record
 	page, err := p.source.TransactionsAfter(ctx, id)
 	if err == nil && slices.ContainsFunc(page, func(t ledger.Record) bool { return t.EventID == id }) {
 		if err = p.heeds(ctx, from, page); err == nil {
-			err = fmt.Errorf("%w, which a record after it has too: %q", ledger.ErrCursorRefused, id)
+			err = fmt.Errorf("%w, which a record after it has too: %s", ledger.ErrCursorRefused, ledger.Quoted(id))
 		}
 	}
 	if !errors.Is(err, ledger.ErrCursorRefused) {
@@ -164,7 +164,7 @@ func (p *TransactionsPages) after(index int) string {
 	if index < 0 {
 		return "at the beginning"
 	}
-	return fmt.Sprintf("after event id %q", p.known[index].EventID)
+	return "after event id " + ledger.Quoted(p.known[index].EventID)
 }
 
 // take adds new records to the known ones, and forgets older ones.

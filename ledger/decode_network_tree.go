@@ -89,8 +89,7 @@ func (d *decoder) networkEvent(u *networkItem, node *networkNode) {
 		u.Unknown = append(u.Unknown, UnknownElement{Kind: o.kind, Raw: extend(nil, quoted, sent)})
 	}
 	if id != node.id && !d.refused {
-		d.refuseAt(node.at, "event_id", fmt.Errorf("is %q, and the event stands under %q", shortenTo(id, 200),
-			shortenTo(node.id, 200)))
+		d.refuseAt(node.at, "event_id", fmt.Errorf("is %s, and the event stands under %s", Quoted(id), Quoted(node.id)))
 	}
 }
 
@@ -120,10 +119,9 @@ func (d *decoder) numberEvents(begun int, item *networkItem) {
 		i, found := places[id]
 		switch {
 		case !found:
-			d.refuseAt(at, field, fmt.Errorf("names event %q, which events_by_id does not have", shortenTo(id, 200)))
+			d.refuseAt(at, field, fmt.Errorf("names event %s, which events_by_id does not have", Quoted(id)))
 		case d.tree[i].number >= 0:
-			d.refuseAt(at, field, fmt.Errorf("names event %q, which another list names, or the same one twice",
-				shortenTo(id, 200)))
+			d.refuseAt(at, field, fmt.Errorf("names event %s, which another list names, or the same one twice", Quoted(id)))
 		default:
 			d.tree[i].number = next
 			next++
@@ -146,7 +144,7 @@ func (d *decoder) numberEvents(begun int, item *networkItem) {
 	}
 	for i := range d.tree {
 		if node := &d.tree[i]; node.number < 0 && !d.refused {
-			d.refuseAt(node.at, "event_id", fmt.Errorf("is %q, which is below no root event", shortenTo(node.id, 200)))
+			d.refuseAt(node.at, "event_id", fmt.Errorf("is %s, which is below no root event", Quoted(node.id)))
 		}
 	}
 	if d.refused {

@@ -188,7 +188,8 @@ func (d *decoder) updateVariant(e *element) {
 	}
 	unknown, r := d.unknownElement(begun, raw)
 	if r.offset == 0 {
-		d.refuseAt(begun, "", fmt.Errorf("is of the kind %q, which is not known, and has no readable offset", unknown.Kind))
+		d.refuseAt(begun, "", fmt.Errorf("is of the kind %s, which is not known, and has no readable offset",
+			Quoted(unknown.Kind)))
 	}
 	*e.update = Update{
 		Kind: KindUnknown, Offset: r.offset, ID: r.updateID, SynchronizerID: r.synchronizerID, RecordTime: r.recordTime,

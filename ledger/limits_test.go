@@ -54,6 +54,30 @@ func TestMostTimesOfACheckpoint(t *testing.T) {
 	require.ErrorContains(t, err, "OffsetCheckpoint.synchronizerTimes[1000]: is one more than the 1000 that are read")
 }
 
+// What a server sends can make no error long, wherever it stands in the answer.
+func TestErrorsAreShort(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("n", 1<<20)
+	nested := strings.Repeat(`{"`+long[:5]+`":`, 5_000) + `{"a":1,"a":2}` + strings.Repeat("}", 5_000)
+	network := string(networkPage(networkTransaction(1, 1, `"u1:0"`, networkExercise(1, 0, false, ""))))
+	for name, body := range map[string]string{
+		"name":         swap(network, `{"a": 1}`, `{"`+long+`":{"`+long+`":1,"`+long+`":2}}`),
+		"names":        swap(network, `{"a": 1}`, nested),
+		"event":        swap(network, `"u1:0":{`, `"`+long+`":{`),
+		"update":       swap(swap(network, `"update_id":"u1"`, `"update_id":"`+long+`"`), `"u1:0"]`, `"u1:1"]`),
+		"time":         swap(network, `"effective_at":"2025`, `"effective_at":"`+long),
+		"template":     swap(network, sampleTemplate, long),
+		"synchronizer": swap(string(networkPage(networkAssignment(1, 5))), `"event":`, `"synchronizer_id":"`+long+`","event":`),
+	} {
+		err := oracles["network"](t, []byte(body))
+		require.ErrorContains(t, err, "element 0", name)
+		require.Less(t, len(err.Error()), 2_500, name)
+	}
+	err := oracles["update"](t, []byte(`{"update":{"`+long+`":{}}}`))
+	require.ErrorContains(t, err, "and has no readable offset")
+	require.Less(t, len(err.Error()), 2_500)
+}
+
 // Nesting is read as deep as the library goes, wherever it stands, and the error says where it went on.
 func TestMostNesting(t *testing.T) {
 	t.Parallel()

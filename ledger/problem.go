@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // Problem is an error that retrying can't cure: an operator must act. The commands end with exit code 3 and print both
@@ -51,6 +52,12 @@ type DecodeError struct {
 	Err   error
 }
 
+// The most bytes of a DecodeError that are shown: a server can send a name or a text of any length.
+const (
+	shownField  = 500
+	shownReason = 1000
+)
+
 func (e *DecodeError) Error() string {
 	where := "response"
 	if e.Element >= 0 {
@@ -60,18 +67,22 @@ func (e *DecodeError) Error() string {
 		where += fmt.Sprintf(" at offset %d", e.Offset)
 	}
 	if e.EventID != "" {
-		where += fmt.Sprintf(" with event id %q", shortenTo(e.EventID, 200))
+		where += " with event id " + Quoted(e.EventID)
 	}
 	if e.UpdateID != "" {
-		where += fmt.Sprintf(" with update id %q", shortenTo(e.UpdateID, 200))
+		where += " with update id " + Quoted(e.UpdateID)
 	}
 	if e.Field != "" {
-		where += ", " + e.Field
+		where += ", " + shortenTo(e.Field, shownField)
 	}
-	return where + ": " + e.Err.Error()
+	return where + ": " + shortenTo(e.Err.Error(), shownReason)
 }
 
 func (e *DecodeError) Unwrap() error { return e.Err }
+
+// Quoted quotes what a server sent, such as an id, for an error: shortened if it is long, and without control
+// characters, so that it is one line.
+func Quoted(text string) string { return strconv.Quote(shortenTo(text, 200)) }
 
 // ErrNotOffered is returned for an operation that the server does not have.
 var ErrNotOffered = errors.New("the server does not offer this operation")

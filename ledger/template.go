@@ -16,7 +16,7 @@ type TemplateID struct {
 func ParseTemplateID(text string) (TemplateID, error) {
 	parts := strings.Split(text, ":")
 	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
-		return TemplateID{}, fmt.Errorf("not an identifier of the form package:Module:Entity: %q", text)
+		return TemplateID{}, fmt.Errorf("not an identifier of the form package:Module:Entity: %s", Quoted(text))
 	}
 	return TemplateID{Package: parts[0], Module: parts[1], Entity: parts[2]}, nil
 }

@@ -51,7 +51,7 @@ func (t *Time) UnmarshalJSON(text []byte) (err error) {
 func ParseTime(text string) (Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || !hasTimeForm(text) {
-		return Time{}, fmt.Errorf("not a time of the form 2006-01-02T15:04:05.999999Z: %q", text)
+		return Time{}, fmt.Errorf("not a time of the form 2006-01-02T15:04:05.999999Z: %s", Quoted(text))
 	}
 	t = t.UTC()
 	micro := t.Truncate(time.Microsecond)

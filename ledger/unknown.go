@@ -64,8 +64,8 @@ func (d *decoder) unknownElement(begun int, raw JSON) (UnknownElement, readable)
 	end := s.string(1)
 	kind := string(unquoted(raw[1:end]))
 	if strings.ContainsAny(kind, "\x00\uFFFD") {
-		d.refuseAt(begun, "", fmt.Errorf("is of the kind %q, which is not known, and the name holds a NUL character or "+
-			"half of a surrogate pair", kind))
+		d.refuseAt(begun, "", fmt.Errorf("is of the kind %s, which is not known, and the name holds a NUL character or "+
+			"half of a surrogate pair", Quoted(kind)))
 	}
 	own := d.readLevel(raw[end+1 : len(raw)-1])
 	inner := d.readLevel(own.value)

@@ -3,7 +3,6 @@ package participant
 import (
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -116,13 +115,4 @@ func (e *Error) pathMissing() bool {
 // unauthenticated reports whether the server wants another token: this one is invalid or has expired.
 func (e *Error) unauthenticated() bool {
 	return e.Status == http.StatusUnauthorized || e.Code == "ACCESS_TOKEN_EXPIRED" || e.Code == "INVALID_TOKEN"
-}
-
-// shown quotes an id, shortened if it is long, for an error.
-func shown(id string) string {
-	const most = 150
-	if len(id) > most {
-		return strconv.Quote(strings.ToValidUTF8(id[:most], "")) + "…"
-	}
-	return strconv.Quote(id)
 }

@@ -35,7 +35,7 @@ func (r RawRequest) Check() error {
 	below := func(prefix string) bool { return strings.HasPrefix(clean+"/", prefix+"/") }
 	if r.method() != http.MethodGet && !slices.ContainsFunc(readByPost, below) {
 		return fmt.Errorf("%s %s may change something; by POST only %s and what is below them are read",
-			r.method(), shown(r.Path), strings.Join(readByPost, ", "))
+			r.method(), ledger.Quoted(r.Path), strings.Join(readByPost, ", "))
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (c *Client) Get(ctx context.Context, r RawRequest) (ledger.JSON, error) {
 	}
 	a, err := c.do(ctx, sent)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", sent.Method, shown(r.Path), c.explain(ctx, err, purpose{about: aboutRequest}))
+		return nil, fmt.Errorf("%s %s: %w", sent.Method, ledger.Quoted(r.Path), c.explain(ctx, err, purpose{about: aboutRequest}))
 	}
 	answer := ledger.JSON(a.Body)
 	if text := string(answer); c.redact(text) != text {

@@ -54,12 +54,12 @@ func (c *Client) ContractByID(
 		case err != nil:
 			err = c.decodeError(operation, a, err)
 		case contract.ContractID != contractID:
-			err = contradiction(operation, "the answer is of another contract, %s", shown(contract.ContractID))
+			err = contradiction(operation, "the answer is of another contract, %s", ledger.Quoted(contract.ContractID))
 		}
 		return contract, err
 	})
 	if err != nil {
-		return ledger.Contract{}, nil, fmt.Errorf("look up contract %s: %w", shown(contractID), err)
+		return ledger.Contract{}, nil, fmt.Errorf("look up contract %s: %w", ledger.Quoted(contractID), err)
 	}
 	return contract, body, nil
 }
@@ -82,12 +82,12 @@ func (c *Client) UpdateOfScope(ctx context.Context, updateID string) (ledger.Upd
 		case err != nil:
 			err = c.decodeError(operation, a, err)
 		case update.ID != updateID:
-			err = contradiction(operation, "the answer is of another update, %s", shown(update.ID))
+			err = contradiction(operation, "the answer is of another update, %s", ledger.Quoted(update.ID))
 		}
 		return update, err
 	})
 	if err != nil {
-		return ledger.Update{}, nil, fmt.Errorf("look up update %s: %w", shown(updateID), err)
+		return ledger.Update{}, nil, fmt.Errorf("look up update %s: %w", ledger.Quoted(updateID), err)
 	}
 	return update, body, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"ledgerindexer/internal/base/jsonhttp"
+	"ledgerindexer/ledger"
 )
 
 // Where packages are, and how large one may be.
@@ -27,7 +28,7 @@ const (
 func (c *Client) Package(ctx context.Context, id string) ([]byte, error) {
 	const operation = "package"
 	if !isPackageID(id) {
-		return nil, fmt.Errorf("read package %s: a package id is 64 hexadecimal digits, in lower case", shown(id))
+		return nil, fmt.Errorf("read package %s: a package id is 64 hexadecimal digits, in lower case", ledger.Quoted(id))
 	}
 	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathPackages + id, MaxBytes: packageBody,
 		Binary: true})

@@ -76,7 +76,7 @@ func (c *Client) everyVettedPage(ctx context.Context, filter topologyStateFilter
 			at := pair{vetted.ParticipantID, vetted.SynchronizerID}
 			if seen[at] {
 				return nil, contradiction(operation, "participant %s on synchronizer %s came twice",
-					shown(at.participant), shown(at.synchronizer))
+					ledger.Quoted(at.participant), ledger.Quoted(at.synchronizer))
 			}
 			seen[at] = true
 		}
@@ -139,7 +139,7 @@ func (c *Client) UpdateVettedPackages(
 	case err != nil:
 		return fail(c.decodeError(operation, a, err))
 	case req.SynchronizerID != "" && now.SynchronizerID != req.SynchronizerID:
-		return fail(contradiction(operation, "the answer is of another synchronizer, %s", shown(now.SynchronizerID)))
+		return fail(contradiction(operation, "the answer is of another synchronizer, %s", ledger.Quoted(now.SynchronizerID)))
 	}
 	return past, now, nil
 }

@@ -68,7 +68,8 @@ func (r *bulkRef) sum() (d digest, err error) {
 		sum, err = base64.StdEncoding.DecodeString(r.Digest)
 	}
 	if err != nil || copy(d[:], sum) != len(d) || len(sum) != len(d) {
-		return d, fmt.Errorf("the digest of a bulk file is no SHA-256: %q of %q", r.Digest, r.URL)
+		return d, fmt.Errorf("the digest of a bulk file is no SHA-256: %s of %s", ledger.Quoted(r.Digest),
+			ledger.Quoted(r.URL))
 	}
 	return d, nil
 }
@@ -76,15 +77,12 @@ func (r *bulkRef) sum() (d digest, err error) {
 // key returns the key of a file: folder and name. The key is requested from the service itself, whatever host the URL
 // names, so that no token is sent elsewhere.
 func (r *bulkRef) key() (string, error) {
-	address, err := url.Parse(r.URL)
-	if err != nil {
-		return "", fmt.Errorf("the address of a bulk file is none: %w", err)
+	if address, err := url.Parse(r.URL); err == nil {
+		if _, key, ok := strings.Cut(address.Path, pathBulkDownload); ok && filepath.IsLocal(key) {
+			return key, nil
+		}
 	}
-	_, key, ok := strings.Cut(address.Path, pathBulkDownload)
-	if !ok || !filepath.IsLocal(key) {
-		return "", fmt.Errorf("the address of a bulk file does not end in a key: %q", r.URL)
-	}
-	return key, nil
+	return "", fmt.Errorf("the address of a bulk file does not end in a key: %s", ledger.Quoted(r.URL))
 }
 
 // parse returns the key and the digest of a file.

@@ -31,7 +31,7 @@ type transactionsRequest struct {
 func (c *Client) TransactionsAfter(ctx context.Context, eventID string) ([]ledger.Record, error) {
 	from, record := "from the beginning", "the first record of the transaction history"
 	if eventID != "" {
-		from = fmt.Sprintf("after event id %q", eventID)
+		from = "after event id " + ledger.Quoted(eventID)
 		record = "the record of the transaction history " + from
 	}
 	r := transactionsRequest{PageSize: MaxPage, PageEndEventID: eventID, SortOrder: "asc"}

@@ -265,7 +265,8 @@ func (u *Updates) UpdateOfScope(ctx context.Context, updateID string) (ledger.Up
 	case err != nil:
 		err = u.client.misread(operation, a, fmt.Errorf("%s: %w", operation, err))
 	case update.ID != updateID:
-		err = &Error{Failure: jsonhttp.Unusable(operation, fmt.Errorf("the answer is of another update, %q", update.ID))}
+		err = &Error{Failure: jsonhttp.Unusable(operation, fmt.Errorf("the answer is of another update, %s",
+			ledger.Quoted(update.ID)))}
 	default:
 		_, err = u.Party(ctx)
 	}
