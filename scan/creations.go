@@ -56,8 +56,8 @@ func (c *creations) get(of creation) (ledger.ContractEntry, bool) {
 func (c *creations) add(update *ledger.Update, of creation) error {
 	entry, ok := entryOf(update, of.contractID)
 	if !ok {
-		return &Error{Failure: jsonhttp.Unusable("snapshot", fmt.Errorf("update %s does not create contract %s", update.ID,
-			of.contractID))}
+		return &Error{Failure: jsonhttp.Unusable("snapshot", fmt.Errorf("update %s does not create contract %s",
+			ledger.Quoted(update.ID), ledger.Quoted(of.contractID)))}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +123,7 @@ func (u *Updates) lookUpCreations(ctx context.Context, contracts []ledger.Networ
 			}
 			if errors.Is(err, ledger.ErrNotFound) { // a node that lags behind
 				err = &Error{Failure: jsonhttp.Unusable("snapshot", fmt.Errorf("update %s, which created contracts of the "+
-					"snapshot, is not there", id))}
+					"snapshot, is not there", ledger.Quoted(id)))}
 			}
 			return err
 		})
@@ -177,7 +177,7 @@ func (s *creationSearch) find(ctx context.Context, migrationID int64,
 	for earlier := migrationID; ; {
 		var err error
 		if earlier, err = s.migrationBefore(ctx, earlier, begun); err != nil {
-			return nil, fmt.Errorf("look for the creation of contract %s: %w", c.ContractID, err)
+			return nil, fmt.Errorf("look for the creation of contract %s: %w", ledger.Quoted(c.ContractID), err)
 		}
 		if earlier < 0 {
 			break
@@ -188,15 +188,15 @@ func (s *creationSearch) find(ctx context.Context, migrationID int64,
 		}
 		from, err := bound(-effectiveAhead)
 		if err != nil {
-			return nil, fmt.Errorf("look for the creation of contract %s: %w", c.ContractID, err)
+			return nil, fmt.Errorf("look for the creation of contract %s: %w", ledger.Quoted(c.ContractID), err)
 		}
 		to, err := bound(effectiveBehind)
 		if err != nil {
-			return nil, fmt.Errorf("look for the creation of contract %s: %w", c.ContractID, err)
+			return nil, fmt.Errorf("look for the creation of contract %s: %w", ledger.Quoted(c.ContractID), err)
 		}
 		for at := from; at < to; at = s.to {
 			if err := s.read(ctx, at); err != nil {
-				return nil, fmt.Errorf("look for the creation of contract %s: %w", c.ContractID, err)
+				return nil, fmt.Errorf("look for the creation of contract %s: %w", ledger.Quoted(c.ContractID), err)
 			}
 			if update := s.created[c.ContractID]; update != nil {
 				return update, nil
@@ -209,7 +209,7 @@ func (s *creationSearch) find(ctx context.Context, migrationID int64,
 	return nil, &ledger.Problem{
 		What: fmt.Sprintf("the snapshot has contract %s, which was created at %s in an earlier migration, and no update "+
 			"around that time creates it",
-			c.ContractID, c.CreatedAt.Time.Format(time.RFC3339Nano)),
+			ledger.Quoted(c.ContractID), c.CreatedAt.Time.Format(time.RFC3339Nano)),
 		Do: "read the updates from their beginning instead: `indexer run` with a new database",
 	}
 }

@@ -85,7 +85,7 @@ func (f *Files) Pages(ctx context.Context, r ledger.Range) iter.Seq2[ledger.Page
 				if updates[k].Offset <= read {
 					return filesProblem(fmt.Errorf("file %s: update %s at offset %d (%s) comes after offset %d: updates must come "+
 						"in the order of migration id and record time",
-						f.files[i].path, updates[k].ID, updates[k].Offset, placeOf(updates[k].Offset), read))
+						f.files[i].path, ledger.Quoted(updates[k].ID), updates[k].Offset, placeOf(updates[k].Offset), read))
 				}
 				read = updates[k].Offset
 			}

@@ -339,7 +339,8 @@ func (s *Quorum) UpdateOfScope(ctx context.Context, updateID string) (ledger.Upd
 			return unknown[0].value, true, nil
 		case state == allAnswered && len(got) >= s.agree:
 			return found{}, false, &Error{Failure: jsonhttp.Unusable("update", fmt.Errorf("of the Scan services %s has update "+
-				"%s, and %s does not have it yet: too few for --scan-agree %d", urls(pages), updateID, urls(unknown), s.agree))}
+				"%s, and %s does not have it yet: too few for --scan-agree %d", urls(pages), ledger.Quoted(updateID), urls(unknown),
+				s.agree))}
 		}
 		return found{}, false, nil
 	})

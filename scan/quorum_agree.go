@@ -121,9 +121,8 @@ func (s *Quorum) disagreement(got []reply[ledger.Page], after ledger.Offset) err
 		}
 	}
 	what := fmt.Sprintf("no %d of the Scan services agree on the updates after offset %d: the first on which they "+
-		"differ is update %s at offset %d (%s), of which %s and %s send different contents", s.agree, max(0, after), first.ID,
-		first.Offset, placeOf(first.Offset),
-		one.url(), other.url())
+		"differ is update %s at offset %d (%s), of which %s and %s send different contents", s.agree, max(0, after),
+		ledger.Quoted(first.ID), first.Offset, placeOf(first.Offset), one.url(), other.url())
 	if len(got) < len(s.replicas) { // another one may agree when it answers
 		return &Error{Failure: jsonhttp.Unusable("updates", errors.New(what))}
 	}

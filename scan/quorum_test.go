@@ -157,7 +157,7 @@ func TestServicesThatDoNotAgree(t *testing.T) {
 	var problem *ledger.Problem
 	err = read()
 	require.ErrorAs(t, err, &problem)
-	require.ErrorContains(t, err, fmt.Sprintf("the first on which they differ is update u%d at offset %[1]d", at[3]))
+	require.ErrorContains(t, err, fmt.Sprintf("the first on which they differ is update \"u%d\" at offset %[1]d", at[3]))
 	require.ErrorContains(t, err, s.urls[0])
 	require.ErrorContains(t, err, s.urls[1])
 	_, _, err = s.UpdateOfScope(t.Context(), fmt.Sprintf("u%d", at[3]))
@@ -388,7 +388,7 @@ func TestASnapshotOfSeveralServices(t *testing.T) {
 	services[0].snapshot = snapshotOf("", listed("a", createdAt, "dso", `,"created_in_update_id":"u1"`))
 	services[1].updates["u1"] = strings.Replace(creating("u1", 2, createdAt, "a"), `"dso"`, `"dso","bob"`, 1)
 	_, err = s.ReadSnapshot(t.Context(), at, page.Next)
-	require.ErrorContains(t, err, "the first on which they differ is update u1")
+	require.ErrorContains(t, err, `the first on which they differ is update "u1"`)
 	services[1].updates["u1"] = creating("u1", 2, createdAt, "a")
 	next := page.Next
 	page, err = s.ReadSnapshot(t.Context(), at, next)
@@ -399,7 +399,7 @@ func TestASnapshotOfSeveralServices(t *testing.T) {
 		of.updates["u0"] = creating("u0", 1, "2025-06-01T02:00:01.000000Z", "another")
 	}
 	_, err = s.ReadSnapshot(t.Context(), at, next)
-	require.ErrorContains(t, retryable(t, err), "update u0 does not create contract old", "which the page in which it was found does")
+	require.ErrorContains(t, retryable(t, err), `update "u0" does not create contract "old"`, "which the page in which it was found does")
 	_, err = s.ReadSnapshot(t.Context(), at, ledger.Token{Kind: ledger.TokenPage, Value: "41@abc"})
 	var problem *ledger.Problem
 	require.ErrorAs(t, err, &problem)

@@ -254,11 +254,11 @@ func (u *Updates) UpdateOfScope(ctx context.Context, updateID string) (ledger.Up
 		return ledger.Update{}, nil, err
 	}
 	path := pathUpdates + "/" + url.PathEscape(updateID)
-	q := purpose{method: http.MethodGet, path: path, record: "update " + updateID, id: updateID}
+	q := purpose{method: http.MethodGet, path: path, record: "update " + ledger.Quoted(updateID), id: updateID}
 	a, err := u.client.do(ctx, jsonhttp.Request{Operation: operation, Path: path, MaxBytes: u.client.maxBody})
 	if err != nil {
 		u.client.otherMayAnswer()
-		return ledger.Update{}, nil, fmt.Errorf("look up update %s: %w", updateID, u.client.explain(err, q))
+		return ledger.Update{}, nil, fmt.Errorf("look up update %s: %w", ledger.Quoted(updateID), u.client.explain(err, q))
 	}
 	update, err := ledger.DecodeNetworkUpdate(a.Body, party)
 	switch {
@@ -271,7 +271,7 @@ func (u *Updates) UpdateOfScope(ctx context.Context, updateID string) (ledger.Up
 		_, err = u.Party(ctx)
 	}
 	if err != nil {
-		return ledger.Update{}, nil, fmt.Errorf("look up update %s: %w", updateID, u.client.explain(err, q))
+		return ledger.Update{}, nil, fmt.Errorf("look up update %s: %w", ledger.Quoted(updateID), u.client.explain(err, q))
 	}
 	u.note(update.Offset)
 	return update, a.Body, nil

@@ -91,7 +91,7 @@ func TestANetworkIsReadFromSeveralServices(t *testing.T) {
 	err := RunIndexer(t.Context(), both, testLogger(t))
 	var problem *ledger.Problem
 	require.ErrorAs(t, err, &problem)
-	require.Contains(t, problem.What, "the first on which they differ is update "+id)
+	require.Contains(t, problem.What, "the first on which they differ is update "+ledger.Quoted(id))
 	require.Contains(t, problem.What, cfg.ScanURL[0])
 	require.Zero(t, count(t, database, fmt.Sprintf("network_indexer.updates WHERE update_id = '%s'", id)))
 	both.ScanURL[0] = cfg.ScanURL[1]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"unicode"
 
 	"ledgerindexer/internal/base/version"
@@ -141,7 +142,8 @@ func exitCode(name string, err error, w io.Writer) int {
 	if code == ExitDone {
 		return code
 	}
-	text := fmt.Sprintf("%s: %v\n", name, err)
+	// Lines that follow are indented: none that a server sent passes for ours.
+	text := fmt.Sprintf("%s: %s\n", name, strings.ReplaceAll(err.Error(), "\n", "\n  "))
 	if do != "" {
 		text += fmt.Sprintf("What to do: %s.\n", do)
 	}

@@ -87,7 +87,7 @@ func TestTheFirstSignalEndsTheContext(t *testing.T) {
 func TestErrorsDoNothingToATerminal(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	err := &ledger.Problem{What: "it said \x1b[2J\u009b1m\u202e\xff é", Do: "look\nat \x07 it"}
+	err := &ledger.Problem{What: "it said \x1b[2J\u009b1m\u202e\xff é\nWhat to do: x", Do: "look\nat \x07 it"}
 	require.Equal(t, ExitProblem, exitCode("indexer", err, &out))
-	require.Equal(t, "indexer: it said \\x1b[2J\\u009b1m\\u202e\ufffd é\nWhat to do: look\nat \\a it.\n", out.String())
+	require.Equal(t, "indexer: it said \\x1b[2J\\u009b1m\\u202e\ufffd é\n  What to do: x\nWhat to do: look\nat \\a it.\n", out.String())
 }
