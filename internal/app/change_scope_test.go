@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/features/check"
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/internal/tools/throwaway"
 	"ledgerindexer/ledger"
@@ -318,6 +319,22 @@ func TestAPartyComesAndGoesBesideTheDaemon(t *testing.T) {
 	}
 	require.Greater(t, len(w.ledger.Truth(w.truth, w.ledger.End())["active_contracts"]), 500)
 	requireVerified(t, w.database, w.ledgerURL)
+}
+
+// After a change of the scope the last stored update is of the earlier one, in which `indexer check` has to look for it.
+func TestACheckAfterTheScopeWasChanged(t *testing.T) {
+	t.Parallel()
+	for _, parties := range [][2]int{{1, 2}, {2, 1}} {
+		w := newScopeWorld(t, 94, 160)
+		all := w.ledger.Parties()[1:]
+		w.scope.Shape, w.scope.Parties = "ledger-effects", all[:parties[0]]
+		w.index(t, true)
+		w.scope.Parties = all[:parties[1]]
+		require.NoError(t, w.change(t))
+		report := check.Run(t.Context(), check.Config{LedgerURL: w.ledgerURL, DatabaseURL: w.database, Scope: w.scope.Domain(), Timeout: time.Minute})
+		i := slices.IndexFunc(report.Findings, func(f check.Finding) bool { return f.Topic == "watermark" })
+		require.Equal(t, check.OK, report.Findings[i].Level, "%v", report.Findings[i])
+	}
 }
 
 // Without the rights of a party that was taken away the daemon goes on. Verifying says what it needs them for, and does

@@ -313,20 +313,24 @@ func (c *checker) reportLastUpdate(ctx context.Context, s section, db *store.Sto
 		s.ok("watermark", "%s", text)
 		return
 	}
+	within, cancel := context.WithTimeout(ctx, searches*c.timeout)
+	defer cancel()
+	scope, upTo, err := c.scopeOfLastUpdate(within, db)
+	if err != nil {
+		s.problem("watermark", err.Error(), storedAdvice(err))
+		return
+	}
 	client := l.client
-	if inForce := *c.stored.scope; inForce.Hash() != c.cfg.Scope.Hash() {
-		var err error
+	if scope.Hash() != c.cfg.Scope.Hash() {
 		if client, err = participant.New(participant.Config{URL: c.cfg.LedgerURL, Access: c.cfg.LedgerAccess},
-			inForce); err != nil {
+			scope); err != nil {
 			s.warn("watermark", text+"; the last stored update can't be looked for: "+err.Error(), "see what the database holds")
 			return
 		}
 		defer client.Close()
 		c.redact = append(c.redact, client.Access().Redact)
 	}
-	within, cancel := context.WithTimeout(ctx, searches*c.timeout)
-	defer cancel()
-	unknown, err := ingest.CheckLast(within, client, audit.New(db), status.Watermark)
+	unknown, err := ingest.CheckLast(within, client, audit.New(db), upTo)
 	switch {
 	case err != nil && ingest.Lasting(err):
 		what, do := explained(err)
@@ -339,6 +343,22 @@ func (c *checker) reportLastUpdate(ctx context.Context, s section, db *store.Sto
 	default:
 		s.ok("watermark", "%s", text)
 	}
+}
+
+// scopeOfLastUpdate returns the scope in which the last update was stored, which is an earlier one where none was after
+// a change, and the offset up to which the database holds what is of that scope.
+func (c *checker) scopeOfLastUpdate(ctx context.Context, db *store.Store) (scope ledger.Scope, upTo ledger.Offset,
+	err error) {
+	scope, upTo = *c.stored.scope, c.stored.status.Watermark
+	last, _, err := db.LastUpdate(ctx, upTo)
+	if err != nil || last == 0 {
+		return scope, upTo, err
+	}
+	earlier, inForce, end, err := db.ScopeAt(ctx, last-1)
+	if err != nil || inForce {
+		return scope, upTo, err
+	}
+	return earlier, min(upTo, end), nil
 }
 
 // reportStoredHistory reports the stored transaction history, and compares its network with that of the Scan service.
