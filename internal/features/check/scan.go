@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,47 @@ func (c *checker) checkScan(ctx context.Context) {
 			"https://scan.example.com/api/scan")
 		return
 	}
+	all := 1 + len(c.cfg.OtherScans)
+	if c.cfg.ScanAgree < 0 || c.cfg.ScanAgree > all {
+		s.problem("agree", fmt.Sprintf("--scan-agree=%d, and --scan-url names %d", c.cfg.ScanAgree, all),
+			"give --scan-agree at most as many as there are services")
+	}
+	services := []section{{report: new(Report), group: GroupScan}}
+	c.checkFirstScan(ctx, services[0])
+	for _, url := range c.cfg.OtherScans {
+		if c.readsTransactions() {
+			s.note("url", "the transaction history is read from the first --scan-url only; --scan-history=updates reads "+
+				"from all of them")
+			break
+		}
+		services = append(services, section{report: new(Report), group: GroupScan})
+		c.checkOtherScan(ctx, services[len(services)-1], url)
+	}
+	addServices(s, services, max(1, c.cfg.ScanAgree))
+}
+
+// addServices adds what was found of each Scan service. A daemon passes over those that fail while there are enough
+// others, so that their problems are warnings then; not that one is of another network.
+func addServices(s section, services []section, enough int) {
+	for _, service := range services {
+		if service.report.Problems > 0 {
+			enough++
+		}
+	}
+	for _, service := range services {
+		for _, f := range service.report.Findings {
+			if f.Level == Problem && f.Topic != topicNetworks && len(services) >= enough {
+				f.Level = Warning
+			}
+			s.report.add(f)
+		}
+	}
+}
+
+// topicNetworks is the topic of services that are of several networks.
+const topicNetworks = "networks"
+
+func (c *checker) checkFirstScan(ctx context.Context, s section) {
 	e := endpoint{flags: "scan", access: c.cfg.ScanAccess}
 	anonymous, err := scan.New(e.anonymous(c.cfg.ScanURL))
 	reached := c.reach(ctx, s, &e, c.cfg.ScanURL, anonymous, err)
@@ -62,42 +104,31 @@ func (c *checker) checkScan(ctx context.Context) {
 		return
 	}
 	c.askScan(ctx, s, e, client)
-	c.checkOtherScans(ctx, s)
 }
 
-// checkOtherScans looks for the newest update of each further service, which has to be of the same network.
-func (c *checker) checkOtherScans(ctx context.Context, s section) {
-	if all := 1 + len(c.cfg.OtherScans); c.cfg.ScanAgree < 0 || c.cfg.ScanAgree > all {
-		s.problem("agree", fmt.Sprintf("--scan-agree=%d, and --scan-url names %d", c.cfg.ScanAgree, all),
-			"give --scan-agree at most as many as there are services")
-	}
-	if len(c.cfg.OtherScans) > 0 && c.readsTransactions() {
-		s.note("url", "the transaction history is read from the first --scan-url only; --scan-history=updates reads from "+
-			"all of them")
+// checkOtherScan looks for the newest update of a further service, which has to be of the same network.
+func (c *checker) checkOtherScan(ctx context.Context, s section, url string) {
+	client, err := scan.New(scan.Config{URL: url, Access: c.cfg.ScanAccess})
+	if err != nil {
+		s.problem("url", "one --scan-url can't be used: "+err.Error(), "correct it")
 		return
 	}
-	for _, url := range c.cfg.OtherScans {
-		client, err := scan.New(scan.Config{URL: url, Access: c.cfg.ScanAccess})
-		if err != nil {
-			s.problem("url", "one --scan-url can't be used: "+err.Error(), "correct it")
-			continue
-		}
-		c.redact = append(c.redact, client.Access().Redact)
-		within, cancel := c.step(ctx)
-		service, err := client.Describe(within)
-		cancel()
-		switch {
-		case err != nil:
-			what, do := explained(err)
-			s.problem("url", fmt.Sprintf("of the services, %s: %s", url, what), do)
-		case service.NetworkID != c.scan.networkID:
-			s.problem("networks", fmt.Sprintf("%s is of the network of %s, and the first --scan-url of that of %s", url,
-				service.NetworkID, c.scan.networkID), "give --scan-url the services of one network only")
-		default:
-			s.ok("url", "%s, release %s", url, head(service.Release, 40))
-			c.askForUpdates(ctx, s, client, service.Backfilling)
-		}
-		client.Close()
+	defer client.Close()
+	c.redact = append(c.redact, client.Access().Redact)
+	within, cancel := c.step(ctx)
+	defer cancel()
+	service, err := client.Describe(within)
+	c.scan.networkID = cmp.Or(c.scan.networkID, service.NetworkID)
+	switch {
+	case err != nil:
+		what, do := explained(err)
+		s.problem("url", fmt.Sprintf("of the services, %s: %s", url, what), do)
+	case service.NetworkID != c.scan.networkID:
+		s.problem(topicNetworks, fmt.Sprintf("%s is of the network of %s, and another --scan-url of that of %s", url,
+			service.NetworkID, c.scan.networkID), "give --scan-url the services of one network only")
+	default:
+		s.ok("url", "%s, release %s", url, head(service.Release, 40))
+		c.askForUpdates(ctx, s, client, service.Backfilling)
 	}
 }
 

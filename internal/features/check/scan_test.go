@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -338,4 +339,31 @@ func TestThePairOfANetworkIsChecked(t *testing.T) {
 	require.Contains(t, f.Text, "they are of the network of DSO::other, and --scan-url leads to that of "+l.DSO())
 	execute(t, database, "UPDATE network_indexer.participant SET participant_id = "+"'"+l.DSO()+"'")
 	require.Contains(t, find(t, look(t, of), GroupDatabase, "network's updates").Text, "they are of this network")
+}
+
+// A service that fails keeps nothing from being read while enough others don't, whichever is the first.
+func TestScanServicesThatFail(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 3})
+	l.Grow(100)
+	serves := serve(t, sandbox.NewScan(l, sandbox.ScanOptions{Release: "0.7.1"})).URL
+	const down, gone = "http://127.0.0.1:1", "http://127.0.0.1:1/gone"
+	for name, c := range map[string]struct {
+		services []string
+		agree    int
+		wrong    []string
+	}{
+		"the first":    {[]string{down, serves}, 0, []string{"warning scan/connection"}},
+		"another":      {[]string{serves, down}, 1, []string{"warning scan/url"}},
+		"one of two":   {[]string{down, serves}, 2, []string{"problem scan/connection"}},
+		"two of three": {[]string{serves, down, gone}, 2, []string{"problem scan/url", "problem scan/url"}},
+		"all":          {[]string{down, gone}, 1, []string{"problem scan/connection", "problem scan/url"}},
+	} {
+		report := look(t, Config{ScanURL: c.services[0], OtherScans: c.services[1:], ScanAgree: c.agree, ScanHistory: "updates"})
+		found := slices.DeleteFunc(wrong(report), func(line string) bool { return !strings.Contains(line, " scan/") })
+		require.Equal(t, c.wrong, found, name)
+		if slices.Contains(c.services, serves) {
+			require.Equal(t, OK, find(t, report, GroupScan, "updates").Level, name)
+		}
+	}
 }
