@@ -92,8 +92,12 @@ func (f *file) take(mapping *yaml.Node) error {
 	}
 	for i := 0; i < len(mapping.Content); i += 2 {
 		key, node := mapping.Content[i], mapping.Content[i+1]
-		if !slices.Contains(names, key.Value) {
+		setting := slices.Index(names, key.Value)
+		switch {
+		case setting < 0:
 			return f.errorf(key.Line, "has %q, which is no setting%s", key.Value, nearest(key.Value, names))
+		case node.Kind == yaml.SequenceNode && !known[setting].IsSlice(): // whose error would repeat a password
+			return f.errorf(key.Line, "gives %s a list, and it is one value", key.Value)
 		}
 		if before, twice := f.values[key.Value]; twice {
 			return f.errorf(key.Line, "has %s again, which is on line %d", key.Value, before.line)

@@ -102,7 +102,8 @@ func TestConfigurationFilesWithErrors(t *testing.T) {
 		"an alias":                {"ledger-url: &a http://p\nscan-url: *a", `line 2, must give scan-url a text`},
 		"a wrong value":           {good + "max-rate: fast", `--max-rate: expected a float but got "fast" (string) (from file `},
 		"a wrong value's line":    {good + "max-rate: fast", `c.yaml, line 3, max-rate: fast)`},
-		"a list for one":          {good + "max-rate: [1, 2]", `(from file `},
+		"a list for one":          {good + "max-rate: [1, 2]", `line 3, gives max-rate a list, and it is one value`},
+		"a list with a password":  {"database-url: [postgres://u:s3cret@host/db]", `line 1, gives database-url a list, and it is one value`},
 		"an enumeration":          {good + "log-level: loud", `--log-level must be one of`},
 		"out of range":            {good + "max-requests: 99", `--max-requests must be 1 to 32, not 99`},
 		"a list":                  {"- a", `line 1, must have a setting and its value on each line`},
@@ -117,6 +118,7 @@ func TestConfigurationFilesWithErrors(t *testing.T) {
 	} {
 		_, _, err := parseFile(t, c.text, nil)
 		require.ErrorContains(t, err, c.says, name)
+		require.NotContains(t, err.Error(), "s3cret")
 	}
 	_, _, err := parseFile(t, "{}", nil, databaseFlag, ledgerFlag)
 	require.NoError(t, err)
