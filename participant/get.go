@@ -69,7 +69,8 @@ func (c *Client) Get(ctx context.Context, r RawRequest) (ledger.JSON, error) {
 	}
 	a, err := c.do(ctx, sent)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", sent.Method, ledger.Quoted(r.Path), c.explain(ctx, err, purpose{about: aboutRequest}))
+		err = c.explain(ctx, err, purpose{about: aboutRequest})
+		return nil, fmt.Errorf("%s %s: %w", sent.Method, ledger.Quoted(r.Path), err)
 	}
 	answer := ledger.JSON(a.Body)
 	if text := string(answer); c.redact(text) != text {

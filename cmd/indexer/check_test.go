@@ -67,14 +67,25 @@ func TestCheck(t *testing.T) {
 	require.NotContains(t, stdout, "another participant")
 }
 
-// A password that cuts a proxy's URL off is not taken for host and port, which are shown.
+// A password that cuts a proxy's URL off is not taken for host and port, which are shown; and a URL that can't be parsed
+// does not mean that there is no proxy, also on the way to the tokens.
 func TestCheckShowsNoPasswordOfAProxy(t *testing.T) {
 	t.Parallel()
-	p := start(t, map[string]string{"HTTP_PROXY": "http://joe:1/hunter2@proxy.invalid:3128"}, "check", "--ledger-url=http://participant.invalid")
-	require.Equal(t, config.ExitProblem, p.wait())
-	require.Contains(t, p.text(), "characters such as @ / ? # in a password are written as")
-	require.NotContains(t, p.text(), "joe")
-	require.NotContains(t, p.text(), "hunter2")
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, []byte("s3cret"), 0o600))
+	tokens := []string{"--ledger-url=" + participantOf(t, sandbox.NewLedger(sandbox.Options{}), sandbox.ServerOptions{}),
+		"--ledger-oauth-token-url=http://issuer.invalid/token", "--ledger-oauth-client-id=c", "--ledger-oauth-client-secret-file=" + secret}
+	for proxy, flags := range map[string][]string{
+		"http://joe:1/hunter2@proxy.invalid:3128":  {"--ledger-url=http://participant.invalid"},
+		"http://joe:hunter2%zz@proxy.invalid:3128": {"--ledger-url=http://participant.invalid"},
+		"http://joe:hunter2%zz@proxy.invalid":      tokens,
+	} {
+		p := start(t, map[string]string{"HTTP_PROXY": proxy}, append([]string{"check"}, flags...)...)
+		require.Equal(t, config.ExitProblem, p.wait())
+		require.Contains(t, p.text(), "characters such as @ / ? # in a password are written as", proxy)
+		require.NotContains(t, p.text(), "joe")
+		require.NotContains(t, p.text(), "hunter2")
+	}
 }
 
 // What is written late can be seen to be late, by everything that starts.

@@ -98,7 +98,7 @@ func newTokens(a *Access) (*tokens, error) {
 		return nil, unusable(a.Flag("ca-file"), err)
 	}
 	dialer := net.Dialer{Timeout: 10 * time.Second}
-	base := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext,
+	base := &http.Transport{Proxy: ProxyOf, DialContext: dialer.DialContext,
 		TLSHandshakeTimeout: 10 * time.Second,
 		IdleConnTimeout:     30 * time.Second, MaxResponseHeaderBytes: maxHeader}
 	base.TLSClientConfig = a.TLS()

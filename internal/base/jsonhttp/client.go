@@ -93,7 +93,7 @@ func New(cfg Config, server Dialect) (*Client, error) {
 	c := &Client{cfg: cfg, server: server, throttle: newThrottle(cfg.MaxRequests, cfg.MaxRate), base: base, user: user,
 		access: credentials, http: &http.Client{
 			Transport: credentials.Transport(&http.Transport{
-				Proxy:                  proxyOf,
+				Proxy:                  access.ProxyOf,
 				OnProxyConnectResponse: proxyAnswered,
 				DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 					conn, err := dialer.DialContext(ctx, network, address)
@@ -117,16 +117,6 @@ func New(cfg Config, server Dialect) (*Client, error) {
 		c.usable.Store(1)
 	}
 	return c, nil
-}
-
-// proxyOf returns the proxy that the environment names. Its error repeats nothing of that: it may hold a password.
-func proxyOf(r *http.Request) (*url.URL, error) {
-	proxy, err := http.ProxyFromEnvironment(r)
-	if err != nil || proxy != nil && access.CutOff(proxy) {
-		return nil, &access.ConnectionError{What: "the environment names a proxy in a way that can't be used",
-			Do: "correct HTTPS_PROXY or HTTP_PROXY: " + access.Escaped, Configured: true, Err: errors.New("no proxy is known")}
-	}
-	return proxy, nil
 }
 
 // proxyAnswered returns what a proxy says that does not connect to the server.
