@@ -14,7 +14,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -299,13 +298,20 @@ func (l Ledger) Validate() error {
 
 // Validate checks each service as Ledger's does, and that enough are there to agree.
 func (s Scan) Validate() error {
-	for i, url := range s.ScanURL {
-		if err := checkServer("scan", url, s.ScanAccess); err != nil {
+	named := map[string]bool{}
+	for _, address := range s.ScanURL {
+		if err := checkServer("scan", address, s.ScanAccess); err != nil {
 			return err
 		}
-		if slices.Contains(s.ScanURL[:i], url) {
+		service, err := parseBaseURL("--scan-url", address)
+		if err != nil {
+			return err
+		}
+		at := service.Scheme + "://" + strings.ToLower(service.Host) + strings.TrimRight(service.Path, "/")
+		if named[at] {
 			return errors.New("--scan-url names one Scan service twice, which agrees with itself")
 		}
+		named[at] = true
 	}
 	switch {
 	case len(s.ScanURL) == 0, s.ScanAgree == 0: // not parsed from flags

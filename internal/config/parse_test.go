@@ -215,6 +215,7 @@ func TestUsageErrors(t *testing.T) {
 		"empty URLs":                {[]string{"run", databaseFlag}, map[string]string{"INDEXER_LEDGER_URL": "", "INDEXER_SCAN_URL": ""}, "both missing"},
 		"a Scan that is none":       {run("--scan-url=scan:8080"), nil, "--scan-url must be of the form http://"},
 		"one Scan twice":            {run("--scan-url=https://scan,https://scan"), nil, "--scan-url names one Scan service twice"},
+		"one Scan in two ways":      {run("--scan-url=https://scan/api", "--scan-url=HTTPS://Scan/api/"), nil, "--scan-url names one Scan service twice"},
 		"a second Scan is none":     {run("--scan-url=https://scan", "--scan-url=scan:8080"), nil, "--scan-url must be of the form http://"},
 		"more agree than there are": {run("--scan-url=https://a,https://b", "--scan-agree=3"), nil, "--scan-agree must be from 1 to the number of services that --scan-url names, which is 2"},
 		"a Scan's key alone":        {run("--scan-url=https://scan", "--scan-key-file=k"), nil, "--scan-cert-file is missing"},
