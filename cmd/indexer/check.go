@@ -114,19 +114,19 @@ func givenFlags(parsed *kong.Context, program any) (args []string, err error) {
 // flagWords returns a flag as written on a command line. Its value is in the same word, because it may begin with a
 // dash.
 func flagWords(flag *kong.Flag) []string {
-	switch value := flag.Target; value.Kind() {
+	value := flag.Target
+	text := fmt.Sprint(value.Interface())
+	switch value.Kind() {
 	case reflect.Bool:
 		if value.Bool() {
 			return []string{"--" + flag.Name}
 		}
-		return []string{"--no-" + flag.Name}
 	case reflect.Slice:
 		var items []string
 		for i := range value.Len() {
 			items = append(items, fmt.Sprint(value.Index(i).Interface()))
 		}
-		return []string{"--" + flag.Name + "=" + config.ShellWord(strings.Join(items, ","))}
-	default:
-		return []string{"--" + flag.Name + "=" + config.ShellWord(fmt.Sprint(value.Interface()))}
+		text = strings.Join(items, ",")
 	}
+	return []string{"--" + flag.Name + "=" + config.ShellWord(text)}
 }

@@ -41,7 +41,7 @@ func TestCheck(t *testing.T) {
 	// With it the command to go on with has the flags of the command line, and what is in the environment stays there.
 	scan := httptest.NewServer(sandbox.NewScan(l, sandbox.ScanOptions{}))
 	defer scan.Close()
-	args := []string{"--log-level", "debug", "check", "--json", "--ledger-url=" + url, "--parties", "al ice,bob", "--no-topology", "--blobs", "--scan-url", scan.URL}
+	args := []string{"--log-level", "debug", "check", "--json", "--ledger-url=" + url, "--parties", "al ice,bob", "--no-topology", "--blobs=false", "--scan-url", scan.URL}
 	code, stdout, stderr = command(t, environ, args...)
 	require.Equal(t, config.ExitDone, code, stdout)
 	require.Empty(t, stderr)
@@ -49,12 +49,12 @@ func TestCheck(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(stdout), &report))
 	require.Zero(t, report.Problems)
 	require.NotEmpty(t, report.Findings)
-	require.Equal(t, []string{"indexer run --log-level=debug --ledger-url=" + url + " --parties='al ice,bob' --no-topology --blobs --scan-url=" + scan.URL}, report.Next)
+	require.Equal(t, []string{"indexer run --log-level=debug --ledger-url=" + url + " --parties='al ice,bob' --topology=false --blobs=false --scan-url=" + scan.URL}, report.Next)
 	require.NotContains(t, stdout, token)
 
 	// It can be pasted.
 	environ["INDEXER_LISTEN"] = ""
-	code, _, stderr = command(t, environ, "run", "--until-current", "--ledger-url="+url, "--parties", "al ice,bob", "--no-topology", "--blobs", "--scan-url="+scan.URL)
+	code, _, stderr = command(t, environ, "run", "--until-current", "--ledger-url="+url, "--parties", "al ice,bob", "--topology=false", "--blobs=false", "--scan-url="+scan.URL)
 	require.Equal(t, config.ExitDone, code, stderr)
 	require.Equal(t, true, statusOf(t, environ)["network"])
 	require.NotContains(t, statusOf(t, environ), "transactions")
