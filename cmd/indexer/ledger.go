@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"reflect"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -70,8 +71,15 @@ func (c *ledgerGet) Run(ctx context.Context, logger *slog.Logger, out config.Out
 		if err != nil {
 			return err
 		}
-		request, more = request.After(answer)
+		asked := request
+		request, more = asked.After(answer)
 		more = more && c.Pages
+		if more && reflect.DeepEqual(request, asked) {
+			return &ledger.Problem{
+				What: "the server answers " + c.Path + " with the token that it was sent, so its pages have no end",
+				Do:   "report it to who runs the server; what was printed may not be all",
+			}
+		}
 	}
 	return nil
 }

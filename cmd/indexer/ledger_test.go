@@ -176,6 +176,11 @@ func TestLedgerGetFollowsPages(t *testing.T) {
 	code, _, stderr := command(t, nil, "ledger", "get", "/v2/parties?pageSize=1", "--pages", "--ledger-url", server.URL)
 	require.Equal(t, config.ExitDone, code, stderr)
 	require.Equal(t, []string{"pageSize=1", "pageSize=1&pageToken=a%26b"}, asked)
+	asked = nil
+	code, _, stderr = command(t, nil, "ledger", "get", "/v2/parties?pageToken=a%26b", "--pages", "--ledger-url", server.URL)
+	require.Equal(t, config.ExitProblem, code, stderr)
+	require.Contains(t, stderr, "the token that it was sent")
+	require.Len(t, asked, 1)
 }
 
 // The server's JSON is printed as it came: numbers, escapes, what nobody knows, what can't be indexed. Only space goes,

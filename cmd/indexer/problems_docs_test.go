@@ -25,6 +25,7 @@ var documented = map[string]struct {
 	lines    []string
 }{
 	"cmd/indexer/check.go":    {1, []string{"`indexer check` ends with 3 where"}},
+	"cmd/indexer/ledger.go":   {1, []string{"`ledger get --pages`: the server answers"}},
 	"cmd/indexer/packages.go": {3, []string{"the server has no operation that lists packages", "the participant wants a token and none"}},
 	"cmd/indexer/update.go":   {1, []string{"Of `indexer contract`, `indexer update` and `indexer verify`"}},
 
