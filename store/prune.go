@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -138,7 +139,11 @@ func (p *pruning) run(ctx context.Context) error {
 	if _, err := p.tx.Exec(ctx, "SET LOCAL work_mem = '256MB'; SET LOCAL maintenance_work_mem = '256MB'"); err != nil {
 		return fmt.Errorf("set the memory for sorting: %w", err)
 	}
-	if err := p.findPartitions(ctx); err != nil {
+	var err error
+	if p.cuts, err = p.findPartitions(ctx, p.tx); err != nil {
+		return err
+	}
+	if err := p.keepFromVacuum(ctx); err != nil {
 		return err
 	}
 	p.carrying = carrying{db: p.leader.store.db, tx: p.tx, from: p.from, floor: p.floor}
@@ -165,28 +170,34 @@ func (p *pruning) run(ctx context.Context) error {
 	return patiently(ctx, prunePause, func() error { return p.end(ctx) })
 }
 
-// findPartitions finds the partitions that lose rows. It locks autovacuum out of them, so that the last part need not
-// wait for it.
-func (p *pruning) findPartitions(ctx context.Context) error {
-	list, err := queries.PartitionList(ctx, p.tx)
+// findPartitions returns the partitions that lose rows, without those that it has found before.
+func (p *pruning) findPartitions(ctx context.Context, tx pgx.Tx) (found []partitions.Cut, err error) {
+	list, err := queries.PartitionList(ctx, tx)
 	if err != nil {
-		return fmt.Errorf("read partitions: %w", err)
+		return nil, fmt.Errorf("read partitions: %w", err)
 	}
-	var names []string
 	for _, table := range tables.All() {
 		if !table.Pruned || !table.Partitioned {
 			continue
 		}
 		for _, partition := range list {
-			if partition.Relation == table.Name && partition.FromOffset <= p.floor {
-				p.cuts = append(p.cuts, partitions.Cut{Relation: table.Name, Name: partition.Name, Floor: p.floor,
-					To: partition.ToOffset})
-				names = append(names, pgx.Identifier{partition.Name}.Sanitize())
+			cut := partitions.Cut{Relation: table.Name, Name: partition.Name, Floor: p.floor, To: partition.ToOffset}
+			if partition.Relation == table.Name && partition.FromOffset <= p.floor && !slices.Contains(p.cuts, cut) {
+				found = append(found, cut)
 			}
 		}
 	}
-	if len(names) == 0 {
+	return found, nil
+}
+
+// keepFromVacuum locks autovacuum out of the partitions that lose rows, so that the last part need not wait for it.
+func (p *pruning) keepFromVacuum(ctx context.Context) error {
+	if len(p.cuts) == 0 {
 		return nil
+	}
+	names := make([]string, len(p.cuts))
+	for i := range p.cuts {
+		names[i] = pgx.Identifier{p.cuts[i].Name}.Sanitize()
 	}
 	if _, err := p.tx.Exec(ctx, "LOCK TABLE "+strings.Join(names, ", ")+" IN SHARE UPDATE EXCLUSIVE MODE"); err != nil {
 		return fmt.Errorf("lock the partitions up to offset %d: %w", p.floor, err)
@@ -229,8 +240,17 @@ func (p *pruning) end(ctx context.Context) error {
 		if err := p.copyLater(ctx, tx, math.MaxInt64); err != nil {
 			return err
 		}
-		for i := range p.cuts {
-			if err := p.cuts[i].Finish(ctx, tx); err != nil {
+		attached, err := p.findPartitions(ctx, tx) // meanwhile, of tables that had no rows there
+		if err != nil {
+			return err
+		}
+		for i := range attached {
+			if err := attached[i].Begin(ctx, tx, math.MaxInt64); err != nil {
+				return err
+			}
+		}
+		for _, cut := range slices.Concat(p.cuts, attached) {
+			if err := cut.Finish(ctx, tx); err != nil {
 				return err
 			}
 		}
