@@ -109,6 +109,8 @@ func TestDecodeUpdateListRefuses(t *testing.T) {
 			`element 0 at offset 10, Reassignment.events: two events have the node id 1`},
 		{swap(valid, `"nodeId":0`, `"nodeId":-1`),
 			`element 0 at offset 10, Transaction.events[0].CreatedEvent.nodeId: is a negative node id: -1`},
+		{swap(valid, `"nodeId":0`, `"nodeId":1073741824`),
+			`element 0 at offset 10, Transaction.events[0].CreatedEvent.nodeId: is too large a node id: 1073741824`},
 		{swap(valid, `"nodeId":0`, `"nodeId":2147483648`),
 			`element 0 at offset 10, Transaction.events[0].CreatedEvent.nodeId: is not a whole number of at most 32 bits: 2147483648`},
 		{swap(valid, `"acsDelta":true`, `"acsDelta":"true"`),

@@ -197,7 +197,16 @@ func (d *decoder) natural(name string) int32 {
 	return n
 }
 
-func (d *decoder) nodeID() int32 { return d.natural("node id") }
+// NodeIDLimit is above the node ids of all events: larger numbers are for what no event says.
+const NodeIDLimit = 1 << 30
+
+func (d *decoder) nodeID() int32 {
+	n := d.natural("node id")
+	if n >= NodeIDLimit {
+		d.refuse(fmt.Errorf("is too large a node id: %d", n))
+	}
+	return n
+}
 
 // updateOffset reads the offset of an update or of a stored event, which is above zero.
 func (d *decoder) updateOffset() Offset {

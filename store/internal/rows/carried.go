@@ -119,8 +119,8 @@ func (c *Carried) Add(wanted *names.References, e *ledger.ContractEntry) error {
 // OriginSnapshot is the origin of creation events that no update brought.
 const OriginSnapshot = "snapshot"
 
-// FirstResyncNode is above the node ids of all events: those of rows of resyncs begin here.
-const FirstResyncNode = 1 << 30
+// FirstResyncNode is where the node ids of rows of resyncs begin.
+const FirstResyncNode = ledger.NodeIDLimit
 
 // Take is Add for the entry of an active contract that a resync takes in: it begins at the snapshot's offset and a node
 // of that offset.
