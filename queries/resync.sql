@@ -72,13 +72,16 @@ WHERE e.ledger_offset = @ledger_offset AND e.node_id > @after_node::integer
 ORDER BY e.node_id LIMIT @at_most::bigint;
 
 -- name: ResyncScope :one
--- The scope in force at an offset: that of the last resync there, or in which the offset was read. Empty: nothing says.
+-- The scope in force at an offset: that of the last resync there, or in which the offset, or else what follows it, was read. Empty: nothing
+-- says.
 SELECT coalesce((
     SELECT r.scope FROM resyncs r WHERE r.ledger_offset = @at::bigint AND r.finished_at IS NOT NULL ORDER BY r.node_id DESC LIMIT 1
 ), (
     SELECT c.scope FROM coverage c WHERE c.stream = 'updates' AND c.from_exclusive < @at AND c.to_inclusive >= @at
 ), (
     SELECT s.scope FROM snapshots s WHERE s.snapshot_offset = @at
+), (
+    SELECT c.scope FROM coverage c WHERE c.stream = 'updates' AND c.from_exclusive = @at
 ), '')::text AS scope;
 
 -- name: ResyncPlaces :many

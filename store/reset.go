@@ -63,6 +63,10 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (_ ResetRep
 		if err != nil {
 			return err
 		}
+		scope, err := queries.ResyncScope(ctx, tx, int64(to))
+		if err != nil {
+			return fmt.Errorf("read which scope was in force at offset %d: %w", to, err)
+		}
 		if err = l.removeAfter(ctx, tx, to, &report); err != nil {
 			return err
 		}
@@ -73,27 +77,17 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (_ ResetRep
 		if err != nil {
 			return fmt.Errorf("set the watermark: %w", err)
 		}
-		if err := l.returnToScope(ctx, tx, to); err != nil {
+		if err := writing.DropResync(ctx, tx); err != nil {
 			return err
+		}
+		if scope != "" {
+			if err := writing.PutInForce(ctx, tx, scope); err != nil {
+				return err
+			}
 		}
 		return writing.NoteRewrite(ctx, tx, tables.StreamUpdates, int64(to), int64(end), writing.Reset)
 	})
 	return report, err
-}
-
-// returnToScope puts the scope in force that was in force at an offset, and drops a resync that is not whole.
-func (l *UpdatesWriter) returnToScope(ctx context.Context, tx pgx.Tx, to ledger.Offset) error {
-	if err := writing.DropResync(ctx, tx); err != nil {
-		return err
-	}
-	scope, err := queries.ResyncScope(ctx, tx, int64(to))
-	if err != nil {
-		return fmt.Errorf("read which scope was in force at offset %d: %w", to, err)
-	}
-	if scope == "" { // nothing is stored there
-		return writing.ForgetScopes(ctx, tx)
-	}
-	return writing.PutInForce(ctx, tx, scope)
 }
 
 // CheckReset refuses what Reset refuses.

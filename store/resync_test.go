@@ -195,6 +195,13 @@ func TestAResyncIsGivenUp(t *testing.T) {
 	delete(after, "coverage")
 	delete(before, "coverage")
 	require.Equal(t, before, after)
+
+	d.changeScope(up, scope)
+	_, err = up.Reset(ctx, 0)
+	require.NoError(t, err)
+	stored, _, err := up.store.Scope(ctx)
+	require.NoError(t, err)
+	require.Equal(t, storetest.Scope.Hash(), stored.Hash(), "nothing is covered in any")
 }
 
 // Where nothing follows the first snapshot, and for another form, there is no resync.

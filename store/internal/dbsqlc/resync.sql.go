@@ -266,10 +266,13 @@ SELECT coalesce((
     SELECT c.scope FROM coverage c WHERE c.stream = 'updates' AND c.from_exclusive < $1 AND c.to_inclusive >= $1
 ), (
     SELECT s.scope FROM snapshots s WHERE s.snapshot_offset = $1
+), (
+    SELECT c.scope FROM coverage c WHERE c.stream = 'updates' AND c.from_exclusive = $1
 ), '')::text AS scope
 `
 
-// The scope in force at an offset: that of the last resync there, or in which the offset was read. Empty: nothing says.
+// The scope in force at an offset: that of the last resync there, or in which the offset, or else what follows it, was read. Empty: nothing
+// says.
 func (q *Queries) ResyncScope(ctx context.Context, db DBTX, at int64) (string, error) {
 	row := db.QueryRow(ctx, resyncScope, at)
 	var scope string
