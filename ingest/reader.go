@@ -13,7 +13,7 @@ import (
 // How often a reader, which reads near the ledger's end, asks where that end is.
 const (
 	// While polls come back full, the ledger's end is asked for this often.
-	lookEvery = 5 * time.Second
+	askEndEvery = 5 * time.Second
 	// A poll that takes longer is looked at: the ledger's end is asked for beside it, this often. A poll on a quiet ledger
 	// takes LongPoll.
 	besideEvery = LongPoll + 5*time.Second
@@ -118,7 +118,7 @@ func (r *reader) poll(ctx context.Context) (fetched, error) {
 			r.polls = false // a bounded read has no checkpoints
 		}
 	// Full polls may fall behind: look at the ledger's end now and then.
-	case full && !nothing && !r.blind && began.Sub(r.looked) >= lookEvery:
+	case full && !nothing && !r.blind && began.Sub(r.looked) >= askEndEvery:
 		r.polls, r.looked = false, began
 	// The end was asked for beside the poll, and more was there.
 	case page.To < r.end && !r.blind:

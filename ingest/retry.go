@@ -56,8 +56,8 @@ func (r *Retry) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 	return err
 }
 
-// after calls fn after a wait. While there is no connection it calls fn more often, because that costs next to nothing,
-// and tells nobody as long as there is none: when there is one again, waits begin anew.
+// after calls fn after a wait. While no connection can be made, fn is called every 1 to 2 s, and these failures are not
+// reported. After the first other failure the waits begin again with the shortest.
 func (r *Retry) after(ctx context.Context, wait time.Duration, away bool, fn func(ctx context.Context) error) error {
 	for {
 		step := wait

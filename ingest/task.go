@@ -221,13 +221,13 @@ func (t *task) failed(ctx context.Context, err error, again time.Duration) {
 	t.Note(ctx, reason)
 }
 
-// UnusableError is the error for an answer that says nothing about the requested contract.
+// UnusableError is the error for an answer that says nothing about the one contract or package that was asked for.
 type UnusableError struct{ Err error }
 
 func (e *UnusableError) Error() string { return e.Err.Error() }
 func (e *UnusableError) Unwrap() error { return e.Err }
 
-// unusable reports whether an error concerns a single contract, and not the source as a whole.
+// unusable reports whether an error concerns a single contract or package, and not the source as a whole.
 func unusable(err error) bool {
 	var undecodable *ledger.DecodeError
 	var useless *UnusableError

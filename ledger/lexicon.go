@@ -27,9 +27,9 @@ const lexiconBytes = 2 << 20
 // entryBytes is the approximate memory of an entry without its text.
 const entryBytes = 64
 
-// mostRoom is the largest capacity of a buffer that is kept, in elements: a few more than servers send, about 1 MB of
+// mostKept is the largest capacity of a buffer that is kept, in elements: a few more than servers send, about 1 MB of
 // updates.
-const mostRoom = 2_500
+const mostKept = 2_500
 
 func newLexicon() *lexicon {
 	return &lexicon{names: make(map[string]*string), identifiers: make(map[string]string),
@@ -70,9 +70,9 @@ func takeBuffer[T any](room *[]T) []T {
 }
 
 // returnBuffer returns a copy of a list that was built in a buffer, and puts the cleared buffer back. A list above
-// mostRoom is returned itself, and its buffer is not kept.
+// mostKept is returned itself, and its buffer is not kept.
 func returnBuffer[T any](room *[]T, list []T) []T {
-	if cap(list) > mostRoom {
+	if cap(list) > mostKept {
 		return list
 	}
 	made := make([]T, len(list))

@@ -74,7 +74,7 @@ func TestRoomForLists(t *testing.T) {
 		}
 		require.Empty(t, room)
 	}
-	large := append(takeBuffer(&room), make([]*int, mostRoom+1)...)
+	large := append(takeBuffer(&room), make([]*int, mostKept+1)...)
 	require.Same(t, &large[0], &returnBuffer(&room, large)[0], "it is not copied")
 	require.Nil(t, room, "nor kept")
 }

@@ -32,7 +32,7 @@ const TransactionsTail = 200
 // TransactionsMark identifies a stored record.
 type TransactionsMark struct {
 	EventID     string
-	Fingerprint int64 // see [Transaction.Fingerprint]
+	Fingerprint int64 // see [Record.Fingerprint]
 	Unique      bool  // no other record that was read has this event id
 }
 

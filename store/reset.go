@@ -200,15 +200,15 @@ func (l *UpdatesWriter) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Of
 	return writing.RecordsRemoved(ctx, tx, records.At, writing.BackTo(records.At, records.left), &to, writing.Reset)
 }
 
-// beyond are the derived records that a reset removes: those after the seq left.
-type beyond struct {
+// removedRecords are the derived records that a reset removes: those after the seq left.
+type removedRecords struct {
 	bounds.Derived
 	left int64
 }
 
 // derivedBeyond returns which records follow from updates after an offset: none (left is the greatest number) where a
 // service sent them.
-func (s *Store) derivedBeyond(ctx context.Context, tx pgx.Tx, extent *Extent, to ledger.Offset) (b beyond, err error) {
+func (s *Store) derivedBeyond(ctx context.Context, tx pgx.Tx, extent *Extent, to ledger.Offset) (b removedRecords, err error) {
 	b.left = math.MaxInt64
 	if b.Derived, err = bounds.ReadDerived(ctx, tx, extent); err != nil || b.To <= to {
 		return b, err

@@ -142,7 +142,7 @@ func (c *contractCommand) askLedger(ctx context.Context, logger *slog.Logger, db
 		return err
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
+	ctx, cancel := context.WithTimeout(ctx, commandPatience)
 	defer cancel()
 	contract, err := func() (ledger.Contract, error) {
 		if err := sameLedger(ctx, db, client, scope); err != nil {

@@ -21,8 +21,8 @@ func openLedger(l config.Ledger, scope ledger.Scope, logger *slog.Logger) (*part
 	return client, nil
 }
 
-// lookupPatience is how long the look-up commands wait for the ledger. Servers give up on a request after 20 s.
-const lookupPatience = 30 * time.Second
+// commandPatience is how long the look-up commands wait for the ledger. Servers give up on a request after 20 s.
+const commandPatience = 30 * time.Second
 
 // optionalSources are config.Sources without their Validate, which kong would call by itself: the command may do
 // without them.

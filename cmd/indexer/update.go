@@ -139,7 +139,7 @@ func (c *updateCommand) compare(ctx context.Context, logger *slog.Logger, db *st
 		return nil, err
 	}
 	defer from.Close()
-	asking, cancel := context.WithTimeout(ctx, lookupPatience)
+	asking, cancel := context.WithTimeout(ctx, commandPatience)
 	defer cancel()
 	update, raw, failed := c.lookUp(asking, logger, db, from)
 	var record audit.UpdateRecord

@@ -15,12 +15,12 @@ import (
 // background is the tasks that run beside the updates while this process leads them. They never end or delay the
 // stream.
 type background struct {
-	committed chan struct{} // of capacity 1: a batch was committed
-	named     chan struct{} // likewise, for the task that reads packages
-	held      chan struct{} // likewise, for the task that asks which parties are hosted
-	current   chan struct{} // closed when nothing is committed any more: the tasks finish
-	running   sync.WaitGroup
-	tasks     []string // their names
+	// Of capacity 1: a batch was committed.
+	forLookups, forPackages, forHosting chan struct{}
+
+	current chan struct{} // closed when nothing is committed any more: the tasks finish
+	running sync.WaitGroup
+	tasks   []string // their names
 
 	mu   sync.Mutex
 	left map[string]error // why tasks have not done all, by their names; nil: they are at work
@@ -28,7 +28,7 @@ type background struct {
 
 func newBackground() *background {
 	return &background{
-		committed: make(chan struct{}, 1), named: make(chan struct{}, 1), held: make(chan struct{}, 1),
+		forLookups: make(chan struct{}, 1), forPackages: make(chan struct{}, 1), forHosting: make(chan struct{}, 1),
 		current: make(chan struct{}), left: map[string]error{},
 	}
 }
@@ -87,7 +87,7 @@ func (b *background) end(ctx context.Context, x *indexer) {
 // startLookups starts a task that looks up contracts. It sets the members of the task that are the same for all
 // sources.
 func (x *indexer) startLookups(ctx context.Context, b *background, leader *store.UpdatesWriter, task ingest.Lookups) {
-	task.Sink, task.Wake, task.Logger, task.Watch = leader, b.committed, x.logger, x.watchTask(ingest.TaskLookups)
+	task.Sink, task.Wake, task.Logger, task.Watch = leader, b.forLookups, x.logger, x.watchTask(ingest.TaskLookups)
 	task.Finish = b.current
 	task.Saved = func(status ledger.LookupStatus) { x.metrics.LookedUp(string(status)) }
 	b.start(ingest.TaskLookups, func() error { return task.Run(ctx) })
@@ -95,7 +95,7 @@ func (x *indexer) startLookups(ctx context.Context, b *background, leader *store
 
 // wake signals that a batch was committed. It does not block.
 func (b *background) wake() {
-	for _, waiting := range []chan struct{}{b.committed, b.named, b.held} {
+	for _, waiting := range []chan struct{}{b.forLookups, b.forPackages, b.forHosting} {
 		select {
 		case waiting <- struct{}{}:
 		default:

@@ -120,10 +120,10 @@ type stream struct {
 	sourceName string // what it is read from, for messages
 	work       streamWork
 
-	progress progress        // guarded by mu
-	retry    ingest.Retry    // between terms that failed
-	stands   time.Time       // since when this process stands by; zero: it does not
-	closing  <-chan struct{} // closed when the leader of the last term is closed; nil: it is closed
+	outcome outcome         // guarded by mu
+	retry   ingest.Retry    // between terms that failed
+	stands  time.Time       // since when this process stands by; zero: it does not
+	closing <-chan struct{} // closed when the leader of the last term is closed; nil: it is closed
 }
 
 // streamWork is what differs between the streams.
@@ -157,23 +157,23 @@ func (s *stream) begin() {
 func (s *stream) set(state admin.State, ready bool, text string) (changed bool) {
 	s.metrics.StreamState(s.name(), state)
 	if state != admin.Stopped {
-		s.noteJob(func(p *progress) { p.state = text })
+		s.noteOutcome(func(o *outcome) { o.state = text })
 	}
 	return s.health.Set(s.title, state, ready, text)
 }
 
-// progress is how far a stream has come of a process that ends when it is current.
-type progress struct {
+// outcome is how far a stream has come of a process that ends when it is current.
+type outcome struct {
 	state   string // what it last reported of itself
 	done    bool   // it has committed what was current at the start
 	missing error  // what is left to do beside it; nil: nothing
 }
 
-// noteJob sets what is known of the stream for the outcome.
-func (s *stream) noteJob(set func(*progress)) {
+// noteOutcome sets what is known of the stream for the outcome.
+func (s *stream) noteOutcome(set func(*outcome)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	set(&s.progress)
+	set(&s.outcome)
 }
 
 func (x *indexer) report(task string, leader *store.Leader) ingest.TaskReport {

@@ -69,8 +69,8 @@ func whileLeading(ctx context.Context, leader writer) (leading context.Context, 
 	return leading, func() { lose(nil) }
 }
 
-// retryUntilDone tries until fn succeeds or ctx ends (nil both), or the error is Lasting. failed is called for each
-// failure.
+// retryUntilDone tries fn again and again. It returns nil when fn succeeds or ctx ends, and an error that is Lasting.
+// failed is called for each failure.
 func retryUntilDone(ctx context.Context, logger *slog.Logger, state string, fn func(context.Context) error,
 	failed func(error)) error {
 	retry := ingest.Retry{Logger: logger.With("state", state), Failed: func(err error, _ time.Duration) { failed(err) }}
@@ -106,7 +106,7 @@ func waitOrAbandon(fn func()) <-chan struct{} {
 	}
 }
 
-// await tries until fn succeeds (nil), its error is Lasting, or ctx ends.
+// await is retryUntilDone that returns an error where ctx ended first.
 func await(ctx context.Context, logger *slog.Logger, state string, fn func(context.Context) error) error {
 	return cmp.Or(retryUntilDone(ctx, logger, state, fn, func(error) {}), ctx.Err())
 }

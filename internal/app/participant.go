@@ -69,10 +69,10 @@ func (u *participantUpdates) startTasks(ctx context.Context, leader *store.Updat
 			defer close(vetted)
 			return packages.Run(ctx)
 		})
-		b.start(ingest.TaskPackages, func() error { return u.readTypes(ctx, leader, b.named, vetted) })
+		b.start(ingest.TaskPackages, func() error { return u.readTypes(ctx, leader, b.forPackages, vetted) })
 	}
 	hosting := ingest.Hosting{
-		Hosted: u.hostedParties, Sink: leader, Named: u.scope.Parties, Wake: b.held, Logger: u.logger,
+		Hosted: u.hostedParties, Sink: leader, Named: u.scope.Parties, Wake: b.forHosting, Logger: u.logger,
 		Watch:  u.watchTask(ingest.TaskHosting),
 		Finish: b.current,
 	}

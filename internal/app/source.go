@@ -56,7 +56,8 @@ type observation struct {
 	reached bool                         // another client got usable answers from the server
 }
 
-// observed returns the callbacks that count in a daemon's metrics, which are those of its first ledger.
+// observed returns the callbacks that count requests in m. A process counts them once: those of a network too in the
+// metrics of the first ledger, as operations that begin with scan-.
 func observed(m *admin.Metrics) observation {
 	return observation{request: m.Request, decoded: m.Decoded, notJSON: m.NotJSON, passed: m.ScanPassed}
 }

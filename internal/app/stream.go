@@ -23,8 +23,8 @@ const (
 	lookFor = time.Minute
 )
 
-// run works until ctx ends or the stream is done (nil both), or no stream can continue. After an error that is Lasting
-// it tries again every lookAgainAfter, so that an operator who has cured it need not restart.
+// run returns nil when ctx ends or the stream is done, and an error when no stream can continue. After an error that is
+// Lasting it tries again every lookAgainAfter, so that an operator who has cured it need not restart.
 func (s *stream) run(ctx context.Context) error {
 	for {
 		err := s.attempt(ctx)
@@ -61,9 +61,9 @@ func (s *stream) finish(ctx context.Context, tasks *background) {
 		return
 	}
 	s.set(admin.Leads, true, "leading, current; finishing the tasks")
-	s.noteJob(func(p *progress) { p.done = true })
+	s.noteOutcome(func(o *outcome) { o.done = true })
 	missing := tasks.finish(ctx)
-	s.noteJob(func(p *progress) { p.missing = missing })
+	s.noteOutcome(func(o *outcome) { o.missing = missing })
 }
 
 // record records why the stream can't continue, for `indexer status`. Only a leader can write that; if another process
@@ -87,7 +87,7 @@ func (s *stream) note(ctx context.Context, leader *store.Leader, reason string) 
 	report.Note(ctx, reason)
 }
 
-// attempt works until ctx ends or the stream is done (nil both), or an error is Lasting.
+// attempt returns nil when ctx ends or the stream is done, and an error that is Lasting.
 func (s *stream) attempt(ctx context.Context) error {
 	state := "waiting for " + s.sourceName
 	err := retryUntilDone(ctx, s.logger, state, s.work.connect,

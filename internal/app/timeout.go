@@ -34,14 +34,14 @@ func (x *indexer) outcome(ctx context.Context) error {
 	defer x.mu.Unlock()
 	var left error
 	for _, s := range x.streams {
-		missing := s.progress.missing
+		missing := s.outcome.missing
 		switch {
 		case x.failures[s] != nil:
 			continue
-		case missing == nil && s.progress.done:
+		case missing == nil && s.outcome.done:
 			continue
 		case missing == nil:
-			missing = errors.New("not current (" + cmp.Or(s.progress.state, "waiting for "+s.sourceName) + ")")
+			missing = errors.New("not current (" + cmp.Or(s.outcome.state, "waiting for "+s.sourceName) + ")")
 		}
 		if missing = fmt.Errorf("%s: %w", s.title, missing); left != nil {
 			missing = fmt.Errorf("%w; %w", left, missing)

@@ -312,7 +312,7 @@ func (v *verifyRun) updates(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := resume(ctx, v.Database.Store, from); err != nil {
+	if err := tellStored(ctx, v.Database.Store, from); err != nil {
 		return err
 	}
 	stored := newSourceByScope(v.Database.Store, from, scope, v.open)
@@ -333,8 +333,8 @@ func (v *verifyRun) open(scope ledger.Scope) (source, error) {
 	return newParticipantSource(v.cfg.Ledger(), v.cfg.RequestLimits, scope, v.Logger, observation{})
 }
 
-// resume passes to a source how far its updates are stored.
-func resume(ctx context.Context, db *store.Store, from source) error {
+// tellStored passes to a source how far its updates are stored.
+func tellStored(ctx context.Context, db *store.Store, from source) error {
 	held, err := db.Extent(ctx)
 	if err != nil || !held.Started {
 		return err

@@ -23,15 +23,20 @@ func (s *SealTask) AddTransactions(source ingest.TransactionsSource, database *S
 	s.streams = append(s.streams, &recordSeals{SealTask: s, source: source, database: database})
 }
 
-// windowBytes is about how many bytes of JSON a window has at most: all of it is in memory when it is compared.
-const windowBytes = 8 << 20
+// How much is compared and sealed at once.
+const (
+	// fullWindow is how many updates or records a full window has.
+	fullWindow = 1000
+	// sealBytes is about how many bytes of JSON a window has at most: all of it is in memory when it is compared.
+	sealBytes = 8 << 20
+)
 
 type updateSeals struct {
 	*SealTask
 	sealMemory
 	source   UpdateSource
 	database *Sealer
-	// updates of about windowBytes, at most those of a full one, by the window that was read last; 0: none was read yet
+	// updates of about sealBytes, at most those of a full one, by the window that was read last; 0: none was read yet
 	fit int64
 }
 
@@ -60,7 +65,7 @@ func (u *updateSeals) seal(ctx context.Context, w Window) (SealedWindow, bool, e
 }
 
 // read reads a window as one page. A window that was not sealed before may end sooner, when it is full or has
-// windowBytes.
+// sealBytes.
 func (u *updateSeals) read(ctx context.Context, w Window) (ledger.Page, error) {
 	whole := ledger.Page{From: ledger.Offset(w.From), To: ledger.Offset(w.From)}
 	for to := ledger.Offset(w.To); whole.To < to; {
@@ -71,12 +76,12 @@ func (u *updateSeals) read(ctx context.Context, w Window) (ledger.Page, error) {
 		}
 		u.spent(max(1, len(page.Updates)))
 		whole.To, whole.Bytes, whole.Updates = page.To, whole.Bytes+page.Bytes, append(whole.Updates, page.Updates...)
-		if !w.Again && (int64(len(whole.Updates)) >= u.size() || whole.Bytes >= windowBytes) {
+		if !w.Again && (int64(len(whole.Updates)) >= u.size() || whole.Bytes >= sealBytes) {
 			break
 		}
 	}
 	if n := int64(len(whole.Updates)); n > 0 {
-		u.fit = min(max(1, windowBytes*n/max(1, whole.Bytes)), u.size())
+		u.fit = min(max(1, sealBytes*n/max(1, whole.Bytes)), u.size())
 	}
 	return whole, nil
 }

@@ -11,7 +11,7 @@ import (
 
 // When the background task SealTask compares and seals.
 const (
-	// A window is sealed when it is full, or when none that is not was sealed for this long.
+	// A full window is sealed at once, one that is not full at most once in this time.
 	longestOpen = 10 * time.Minute
 	// How often to look for windows to seal when there are none.
 	lookEvery = 10 * time.Second
@@ -22,7 +22,7 @@ const (
 type SealTask struct {
 	// Rate is how many updates, entries of a snapshot or records are read per second at most, at least 1.
 	Rate int
-	// Window is how many updates or records a full window has; 0: 1000.
+	// Window is how many updates or records a full window has; 0: fullWindow.
 	Window int64
 	Logger *slog.Logger
 	// Sealed, if set, is called for each window that was sealed.
@@ -189,7 +189,7 @@ func sentences(list []Difference) (texts []string) {
 }
 
 // size returns how many updates or records a full window has.
-func (s *SealTask) size() int64 { return cmp.Or(s.Window, 1000) }
+func (s *SealTask) size() int64 { return cmp.Or(s.Window, fullWindow) }
 
 // wait waits until the rate allows another read.
 func (s *SealTask) wait(ctx context.Context) { ingest.Sleep(ctx, time.Until(s.next)) }

@@ -117,7 +117,7 @@ func TestLargeUpdatesMakeSmallWindows(t *testing.T) {
 		t.Run(fmt.Sprint(pageSize), func(t *testing.T) {
 			t.Parallel()
 			r := newReread(t)
-			r.pageSize, r.bytes = pageSize, windowBytes/16
+			r.pageSize, r.bytes = pageSize, sealBytes/16
 			s := r.sealing()
 			s.Window = 40
 			require.Equal(t, want, s.all("updates"))

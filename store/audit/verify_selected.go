@@ -68,7 +68,7 @@ func (u *Updates) sample(ctx context.Context, r ledger.Range) error {
 		if place.From >= place.To {
 			continue
 		}
-		page, err := u.compareWindow(ctx, place, false)
+		page, err := u.comparePage(ctx, place, false)
 		if err != nil {
 			return err
 		}

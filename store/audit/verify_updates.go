@@ -137,7 +137,7 @@ func (u *Updates) sameLedger(ctx context.Context) error {
 func (u *Updates) readRange(ctx context.Context, step string, r ledger.Range, uncovered bool) error {
 	for at := r.From; at < r.To; {
 		u.Begin(Progress{Step: step, Done: int64(at - r.From), Of: int64(r.To - r.From)})
-		page, err := u.compareWindow(ctx, ledger.Range{From: at, To: r.To}, uncovered)
+		page, err := u.comparePage(ctx, ledger.Range{From: at, To: r.To}, uncovered)
 		if err != nil {
 			return err
 		}
@@ -146,9 +146,9 @@ func (u *Updates) readRange(ctx context.Context, step string, r ledger.Range, un
 	return nil
 }
 
-// compareWindow reads the beginning of a range again, and compares it. A repair compares it once more, while nobody
+// comparePage reads the beginning of a range again, and compares it. A repair compares it once more, while nobody
 // else writes, so what it has written is not compared again.
-func (u *Updates) compareWindow(ctx context.Context, r ledger.Range, uncovered bool) (page ledger.Page, err error) {
+func (u *Updates) comparePage(ctx context.Context, r ledger.Range, uncovered bool) (page ledger.Page, err error) {
 	page, err = withRetry(ctx, u.Logger, func() (ledger.Page, error) { return u.Source.ReadUpdates(ctx, r.From, r.To) })
 	if err == nil {
 		err = u.sameLedger(ctx)
