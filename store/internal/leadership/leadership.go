@@ -1,5 +1,6 @@
 // Package leadership gives a process a lease, and lets it write only as long as it has the lease. A transaction of its
-// own holds the lease's lock, and each transaction that writes holds the lease's row, at its epoch.
+// own holds the lease's lock, and each transaction that writes holds the lease's row, at its epoch. Nothing is renewed:
+// the lock's session is pinged.
 package leadership
 
 import (
@@ -183,20 +184,18 @@ func raiseEpoch(ctx context.Context, db *session.Database, lease session.Lease) 
 func endAbandonedRepair(ctx context.Context, db *session.Database) (err error) {
 	defer pg.Wrap(&err, "end the sessions of a repair that was abandoned")
 	prefix := db.Config.Schemas.SessionPrefix(session.LeaseRepair)
-	return func() error {
-		there, err := queries.LeadershipSessions(ctx, db.Pool, prefix)
-		if err != nil || !there {
-			return err
-		}
-		// so that no other process takes it meanwhile
-		lock, ok, err := session.TryHold(ctx, db.Pool, session.LeaseRepair.Lead(), lockIdleLimit)
-		if err != nil || !ok {
-			return err
-		}
-		defer pg.Rollback(ctx, lock)
-		_, err = queries.LeadershipEndOlder(ctx, db.Pool, prefix)
+	there, err := queries.LeadershipSessions(ctx, db.Pool, prefix)
+	if err != nil || !there {
 		return err
-	}()
+	}
+	// so that no other process takes it meanwhile
+	lock, ok, err := session.TryHold(ctx, db.Pool, session.LeaseRepair.Lead(), lockIdleLimit)
+	if err != nil || !ok {
+		return err
+	}
+	defer pg.Rollback(ctx, lock)
+	_, err = queries.LeadershipEndOlder(ctx, db.Pool, prefix)
+	return err
 }
 
 // LockConfig configures the connection that holds a lease's lock. Its statements leave no portal behind, which would

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"ledgerindexer/ledger"
 )
@@ -44,30 +43,6 @@ func AskPruned(ctx context.Context, source ServedSource) (ledger.Offset, error) 
 	}
 	return pruned, nil
 }
-
-// Start is where the updates stream begins in a database without a checkpoint. The zero value is genesis.
-type Start struct {
-	latest bool
-	offset ledger.Offset
-}
-
-// ParseStart parses "genesis", "latest" or an offset.
-func ParseStart(text string) (Start, error) {
-	switch text {
-	case "genesis":
-		return Start{}, nil
-	case "latest":
-		return Start{latest: true}, nil
-	}
-	offset, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || offset < 0 {
-		return Start{}, fmt.Errorf("start must be genesis, latest or an offset of at least 0, not %q", text)
-	}
-	return Start{offset: ledger.Offset(offset)}, nil
-}
-
-// Offset returns the offset, 0 for genesis. fixed is false for latest, which has none.
-func (s Start) Offset() (at ledger.Offset, fixed bool) { return s.offset, !s.latest }
 
 // cures are what to do if an offset can't be chosen, by the reason.
 type cures struct{ noEnd, above, pruned string }
