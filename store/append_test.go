@@ -152,7 +152,7 @@ func TestHooksHearOfCommittedBatchesOnly(t *testing.T) {
 	l := d.leadUpdates(s)
 	require.NoError(t, l.Start(t.Context(), "", storetest.Scope, 0, true))
 	bad := storetest.OneCreation(0, 10)
-	bad[0].Updates[0].CommandID = storetest.Ptr("\x00")
+	bad[0].Updates[0].CommandID = new("\x00")
 	require.Error(t, l.Append(t.Context(), storetest.Scope, bad))
 	require.Empty(t, rows)
 	require.Empty(t, shown)

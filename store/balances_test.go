@@ -99,9 +99,9 @@ func drawRecords(t *rapid.T) []ledger.Record {
 	complete := rapid.IntRange(0, 3).Draw(t, "complete") > 0
 	drawRound := func() *int64 {
 		if rapid.IntRange(0, 4).Draw(t, "extreme") == 0 {
-			return storetest.Ptr(rapid.SampledFrom(drawnRounds).Draw(t, "round"))
+			return new(rapid.SampledFrom(drawnRounds).Draw(t, "round"))
 		}
-		return storetest.Ptr(rapid.Int64Range(0, 6).Draw(t, "round"))
+		return new(rapid.Int64Range(0, 6).Draw(t, "round"))
 	}
 	few := rapid.Bool().Draw(t, "few amounts") // so that totals become zero
 	decimal := func(label string) ledger.Decimal {
@@ -141,7 +141,7 @@ func drawRecords(t *rapid.T) []ledger.Record {
 		for range rapid.IntRange(0, 4).Draw(t, "receivers") {
 			r := ledger.Receiver{Party: rapid.SampledFrom([]string{"alice", "bob", "carol"}).Draw(t, "receiver"), Amount: decimal("received")}
 			if rapid.IntRange(0, 2).Draw(t, "fee") > 0 {
-				r.Fee = storetest.Ptr(decimal("receiver's fee"))
+				r.Fee = new(decimal("receiver's fee"))
 			}
 			records[i].Transfer.Receivers = append(records[i].Transfer.Receivers, r)
 		}
@@ -205,7 +205,7 @@ func TestReportedBalancesAreTheSum(t *testing.T) {
 		h.nothingDiffersInBalances(rt)
 	})
 	h.clear()
-	h.appendRecords(storetest.Transfer(storetest.Ptr(int64(5)), storetest.Change("alice", "7", "0")))
+	h.appendRecords(storetest.Transfer(new(int64(5)), storetest.Change("alice", "7", "0")))
 	const balance = "SELECT ledger.reported_balance_at('alice', 5)::text"
 	require.Equal(t, "7", h.Row(balance))
 	h.moved(h.l.ClearTransactions(t.Context(), h.at))
@@ -231,7 +231,7 @@ func TestReportedBalanceForAnAnalyst(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	h := newHistory(t)
-	h.appendRecords(storetest.Transfer(storetest.Ptr(int64(5)), storetest.Change("alice", "7", "0.5")))
+	h.appendRecords(storetest.Transfer(new(int64(5)), storetest.Change("alice", "7", "0.5")))
 	h.Exec("CREATE SCHEMA trap")
 	h.Exec("CREATE FUNCTION trap.minus(numeric, numeric) RETURNS numeric LANGUAGE sql AS 'SELECT 666'")
 	h.Exec("CREATE OPERATOR trap.- (FUNCTION = trap.minus, LEFTARG = numeric, RIGHTARG = numeric)")
@@ -250,13 +250,13 @@ func TestDeriveFromNothing(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	h := newHistory(t)
-	h.appendRecords(storetest.Transfer(storetest.Ptr(int64(5)), storetest.Change("alice", "7", "0")))
+	h.appendRecords(storetest.Transfer(new(int64(5)), storetest.Change("alice", "7", "0")))
 	state := func() string {
 		return h.Row(`SELECT string_agg(x, ' ') FROM (SELECT t.xmin::text || t FROM indexer.balance_totals t UNION ALL SELECT t.xmin::text || t FROM indexer.balance_rounds t
 			UNION ALL SELECT t.xmin::text || t FROM indexer.party_transfers t UNION ALL SELECT t.xmin::text || t FROM indexer.latest_totals t ORDER BY 1) AS _(x)`)
 	}
 	before := state()
-	h.appendRecords(tapAt(nil), tapAt(storetest.Ptr(int64(5))), tapAt(storetest.Ptr(int64(4))))
+	h.appendRecords(tapAt(nil), tapAt(new(int64(5))), tapAt(new(int64(4))))
 	require.Equal(t, before, state())
 }
 

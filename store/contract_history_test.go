@@ -60,14 +60,14 @@ func TestContractHistory(t *testing.T) {
 	for i, id := range []string{"c", odd, "transient", "seen"} {
 		born.Created = append(born.Created, storetest.Creation(int32(i), id))
 	}
-	born.Created[3].ACSDelta = storetest.Ptr(false)
+	born.Created[3].ACSDelta = new(false)
 	born.Archived = append(born.Archived, storetest.Archival(4, "transient"))
 	storetest.Unassign(&moved, 0, "c", "sync::1", "sync::2", 1)
 	storetest.Assign(&there, 0, "c", "sync::1", "sync::2", 1)
 	exercise := func(nodeID int32, contractID string, consuming bool) ledger.ExercisedEvent {
 		return ledger.ExercisedEvent{
-			NodeID: nodeID, ContractID: contractID, TemplateID: storetest.Template, PackageName: "asset", Choice: "Use", InterfaceID: storetest.Ptr("pkg:I:Usable"),
-			Consuming: consuming, ACSDelta: storetest.Ptr(consuming),
+			NodeID: nodeID, ContractID: contractID, TemplateID: storetest.Template, PackageName: "asset", Choice: "Use", InterfaceID: new("pkg:I:Usable"),
+			Consuming: consuming, ACSDelta: new(consuming),
 		}
 	}
 	used.Exercised = []ledger.ExercisedEvent{exercise(1, "c", false), exercise(2, "c", false), exercise(3, "never created", false)}
@@ -84,7 +84,7 @@ func TestContractHistory(t *testing.T) {
 	}
 	h := history("c")
 	require.Equal(t, append(before, "active on sync::2 since 30/0 counter 1", "lived on sync::1 from 10/0 until 20"), journal(h))
-	require.Equal(t, Extent{Started: true, Watermark: 45, StateFloor: storetest.Ptr(ledger.Offset(0))}, h.Extent)
+	require.Equal(t, Extent{Started: true, Watermark: 45, StateFloor: new(ledger.Offset(0))}, h.Extent)
 	require.Equal(t, &ledger.Contract{
 		ContractID: "c", TemplateID: storetest.Template, PackageName: "asset", Argument: ledger.JSON(`{"amount": "1.0"}`), Signatories: []string{"alice"},
 		CreatedAt: storetest.Time("2025-01-02T03:04:05Z"),
@@ -139,7 +139,7 @@ func TestContractHistoryIsBounded(t *testing.T) {
 	require.Len(t, h.Events, historyLimit)
 	require.Equal(t, EventArchived, h.Events[historyLimit-1].Kind)
 	require.EqualValues(t, historyLimit+4, h.Events[historyLimit-1].NodeID)
-	require.Equal(t, []ContractLifetime{{SynchronizerID: storetest.Ptr("sync::1"), Activated: 1, Deactivated: 2}}, h.Lifetimes)
+	require.Equal(t, []ContractLifetime{{SynchronizerID: new("sync::1"), Activated: 1, Deactivated: 2}}, h.Lifetimes)
 	require.NotNil(t, h.Contract)
 }
 

@@ -45,7 +45,7 @@ func TestExactFields(t *testing.T) {
 	v.Unassigned[0].Extra, v.Unassigned[0].AssignmentExclusivity = bad("13"), storetest.Time("2025-01-02T03:04:05.9999999Z")
 	w := storetest.NewUpdate(3, "sync::1")
 	w.Topology = []ledger.TopologyEvent{{Kind: ledger.TopologyUnknown, Extra: bad("14")}}
-	w.Unknown = []ledger.UnknownElement{{Kind: "New", NodeID: storetest.Ptr(int32(4)), Raw: bad("15")}}
+	w.Unknown = []ledger.UnknownElement{{Kind: "New", NodeID: new(int32(4)), Raw: bad("15")}}
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 0, To: 3, Updates: []ledger.Update{u, v, w}}}))
 	require.Equal(t, storetest.Sorted([]string{
 		`1 <nil> extra {"1": "\u0000"}`, `1 <nil> recordTime "2025-01-02T03:04:05.123456789Z"`, `1 <nil> effectiveAt "2025-01-02T03:04:05.1234561+02:00"`,

@@ -38,7 +38,7 @@ func TestHoldingsAreToldAsInSQL(t *testing.T) {
 				v := view(interfaceID, drawHolding(rt))
 				switch rapid.IntRange(0, 9).Draw(rt, "odd") {
 				case 0:
-					v.StatusCode = storetest.Ptr(int32(9))
+					v.StatusCode = new(int32(9))
 				case 1:
 					v.StatusCode = nil
 				case 2:

@@ -27,10 +27,10 @@ func TestHoldingsTemplates(t *testing.T) {
 	active := storetest.ActiveEntry(1, 0, "active", "sync::1", 0)
 	active.Active.Created.InterfaceViews = []ledger.InterfaceView{view(storetest.HoldingV1, valueV1("alice", "1", "null"))}
 	left := storetest.UnassignedEntry(3, 2, "left", "sync::1", "sync::2")
-	left.Unassigned.Created.RepresentativePackageID = storetest.Ptr("left")
+	left.Unassigned.Created.RepresentativePackageID = new("left")
 	left.Unassigned.Created.InterfaceViews = []ledger.InterfaceView{view(holdingV2, valueV2(`"alice"`, "1"))}
 	came := storetest.AssignedEntry(4, "came", "sync::1", "sync::2")
-	came.Assigned.Created.RepresentativePackageID = storetest.Ptr("came")
+	came.Assigned.Created.RepresentativePackageID = new("came")
 	came.Assigned.Created.InterfaceViews = []ledger.InterfaceView{view(holdingV2, valueV2(`"alice"`, "1"))}
 	d.snapshot(l, 10, active, left, came)
 	want := []string{
@@ -43,7 +43,7 @@ func TestHoldingsTemplates(t *testing.T) {
 	created.Created = []ledger.CreatedEvent{tokenCreation(0, "created", view(storetest.HoldingV1, `{}`), view("pkg:I:Other", `{}`), view(storetest.HoldingV1, `{}`))}
 	assigned := storetest.NewUpdate(12, "sync::2")
 	storetest.Assign(&assigned, 0, "left", "sync::1", "sync::2", 1)
-	assigned.Created[0].RepresentativePackageID = storetest.Ptr("left")
+	assigned.Created[0].RepresentativePackageID = new("left")
 	assigned.Created[0].InterfaceViews = []ledger.InterfaceView{view(storetest.HoldingV1, valueV1("alice", "1", "null"))}
 	d.append(l, 10, created, assigned)
 	want = []string{

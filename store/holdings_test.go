@@ -138,7 +138,7 @@ func TestHoldingsAtRefuses(t *testing.T) {
 
 // view is a view that was computed.
 func view(interfaceID, value string) ledger.InterfaceView {
-	return ledger.InterfaceView{InterfaceID: interfaceID, Value: ledger.JSON(value), StatusCode: storetest.Ptr(int32(0))}
+	return ledger.InterfaceView{InterfaceID: interfaceID, Value: ledger.JSON(value), StatusCode: new(int32(0))}
 }
 
 // valueV1 is a view of HoldingV1 of an instrument of "admin".
@@ -182,7 +182,7 @@ func TestHoldingsOfViews(t *testing.T) {
 	mute := amuletCreation(2, "amulet 3", "LockedAmulet", "")
 	mute.Argument = nil
 	failed := view(holdingV2, valueV2(`"alice"`, "2"))
-	failed.StatusCode = storetest.Ptr(int32(9))
+	failed.StatusCode = new(int32(9))
 	unserved.Signatories = []string{"bob"}
 	u := storetest.NewUpdate(1, "sync::1")
 	u.Created = []ledger.CreatedEvent{
@@ -194,7 +194,7 @@ func TestHoldingsOfViews(t *testing.T) {
 		tokenCreation(7, "token 4", view(storetest.HoldingV1, valueV1("alice", "1", "null")), view(holdingV2, `{}`)),
 		tokenCreation(8, "token 5", view(storetest.HoldingV1, valueV1("alice", "1", "null")), failed),
 		tokenCreation(9, "token 6", failed),
-		tokenCreation(10, "token 7", ledger.InterfaceView{InterfaceID: storetest.HoldingV1, StatusCode: storetest.Ptr(int32(0))}),
+		tokenCreation(10, "token 7", ledger.InterfaceView{InterfaceID: storetest.HoldingV1, StatusCode: new(int32(0))}),
 		tokenCreation(11, "token 8", view("pkg:Splice.Api.Token.AllocationV1:Allocation", valueV1("alice", "1", "null"))),
 		tokenCreation(12, "token 9", view(holdingV2, valueV2("null", "2"))),
 		tokenCreation(13, "token 10"),

@@ -37,7 +37,7 @@ func startWriting(ctx context.Context, l *UpdatesWriter) *appending {
 				return
 			}
 			page := storetest.OneCreation(at, at+1)
-			page[0].Updates[0].WorkflowID = storetest.Ptr(fmt.Sprint(l.term.Epoch()))
+			page[0].Updates[0].WorkflowID = new(fmt.Sprint(l.term.Epoch()))
 			if w.err = l.Append(ctx, storetest.Scope, page); w.err == nil {
 				w.last = at + 1
 				w.committed.Add(1)

@@ -71,7 +71,7 @@ func TestLeadershipEpochIsOver(t *testing.T) {
 	d.Exec("INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref) VALUES (0, 9, 'snapshot', 'a', 1)")
 	d.Exec("UPDATE indexer.leadership SET epoch = epoch + 1")
 	elsewhere := storetest.Tap("b")
-	elsewhere.DomainID = storetest.Ptr("sync::new")
+	elsewhere.DomainID = new("sync::new")
 	all := func() map[string][]string {
 		return d.Dump(d.Rows("SELECT relname FROM pg_class WHERE relnamespace = 'indexer'::regnamespace AND relkind IN ('r', 'p') ORDER BY 1")...)
 	}

@@ -79,7 +79,7 @@ func TestLookupsAreWanted(t *testing.T) {
 	}{
 		"archived":                          {[][]step{{archive(3, "c")}}, []string{"c 1 3"}, []string{"c"}},
 		"used and archived":                 {[][]step{{use(3, "c", false, nil)}, {archive(0, "c")}}, []string{"c 1 3"}, []string{"c"}},
-		"witnessed and archived":            {[][]step{{use(3, "c", true, storetest.Ptr(false))}, {archive(4, "c")}}, []string{"c 2 4"}, []string{"c"}},
+		"witnessed and archived":            {[][]step{{use(3, "c", true, new(false))}, {archive(4, "c")}}, []string{"c 2 4"}, []string{"c"}},
 		"several, in their order":           {[][]step{{archive(3, "e"), archive(4, "c")}, {archive(0, "d")}}, []string{"e 1 3", "c 1 4", "d 2 0"}, []string{"e", "c", "d"}},
 		"archived twice":                    {[][]step{{archive(3, "c")}, {archive(0, "c")}}, []string{"c 1 3"}, []string{"c"}},
 		"an id of any length":               {[][]step{{archive(3, longID)}}, []string{longID + " 1 3"}, []string{longID}},
@@ -87,7 +87,7 @@ func TestLookupsAreWanted(t *testing.T) {
 		"left and archived":                 {[][]step{{leave(0, "c", "sync::1", "sync::2")}, {archive(1, "c")}}, []string{"c 2 1"}, []string{"c"}},
 		"created elsewhere":                 {[][]step{{arrive(0, "c", "sync::3", "sync::2")}, {archive(1, "c")}}, []string{"c 2 1"}, nil},
 		"created, left and archived":        {[][]step{{create(0, "c", nil)}, {leave(0, "c", "sync::1", "sync::2")}, {archive(1, "c")}}, []string{"c 3 1"}, nil},
-		"created when merely witnessed":     {[][]step{{create(0, "c", storetest.Ptr(false))}, {archive(1, "c")}}, []string{"c 2 1"}, nil},
+		"created when merely witnessed":     {[][]step{{create(0, "c", new(false))}, {archive(1, "c")}}, []string{"c 2 1"}, nil},
 	} {
 		for _, cut := range []string{"in one page", "in one batch", "in batches"} {
 			d.ForgetUpdates()
@@ -168,7 +168,7 @@ func TestLookupsAreWantedWithTheirBatch(t *testing.T) {
 	require.NoError(t, l.Start(ctx, "", storetest.Scope, 0, true))
 
 	refused := storetest.EveryKind(0)
-	refused[0].Updates[3].CommandID = storetest.Ptr("\x00")
+	refused[0].Updates[3].CommandID = new("\x00")
 	require.Error(t, l.Append(ctx, storetest.Scope, refused))
 	require.Empty(t, d.queue())
 

@@ -21,10 +21,10 @@ func TestPartyTransfers(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	h := newHistory(t)
-	fee := func(text string) *ledger.Decimal { return storetest.Ptr(ledger.Decimal(text)) }
+	fee := func(text string) *ledger.Decimal { return new(ledger.Decimal(text)) }
 	full := storetest.Payment("#full:0", "01:00:00.123456", "alice", fee("0.0300000000"),
 		storetest.Receiver("dave", "2.50", fee("0.01")), storetest.Receiver("bob", "1.0000000001", fee("0.02")), storetest.Receiver("dave", "4", fee("0.03")), storetest.Receiver("carol", "-1", nil))
-	full.Transfer.Description, full.Transfer.Kind = storetest.Ptr("rent"), storetest.Ptr("preapproval_send")
+	full.Transfer.Description, full.Transfer.Kind = new("rent"), new("preapproval_send")
 	merge := storetest.Payment("#merge:0", "02:00:00", "alice", fee("0"))
 	left := storetest.Payment("#left:0", "03:00:00", "alice", nil)
 	left.Round, left.Transfer.Receivers = nil, nil

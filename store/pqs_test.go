@@ -24,14 +24,14 @@ func newPQS(t *testing.T) *testDB {
 	d.snapshot(l, 10, storetest.ActiveEntry(3, 0, "c0", "sync::1", 0))
 	u20, u30, u50, u100 := storetest.NewUpdate(20, "sync::1"), storetest.NewUpdate(30, "sync::1"), storetest.NewUpdate(50, "sync::1"), storetest.NewUpdate(100, "sync::1")
 	transient := storetest.Creation(0, "c2")
-	transient.ACSDelta = storetest.Ptr(false)
+	transient.ACSDelta = new(false)
 	u20.Created = []ledger.CreatedEvent{transient}
-	u20.Exercised = []ledger.ExercisedEvent{storetest.Exercise(1, "c2", true, storetest.Ptr(false))}
+	u20.Exercised = []ledger.ExercisedEvent{storetest.Exercise(1, "c2", true, new(false))}
 	other := storetest.Creation(2, "c4")
 	other.TemplateID, other.PackageName = "pkg-9:Other:Asset", "another"
 	u30.Created = []ledger.CreatedEvent{storetest.Creation(0, "c1"), storetest.Creation(1, "c3"), other}
-	u30.Exercised = []ledger.ExercisedEvent{storetest.Exercise(3, "unseen", false, storetest.Ptr(false))}
-	u50.Exercised = []ledger.ExercisedEvent{storetest.Exercise(0, "c3", true, storetest.Ptr(true))}
+	u30.Exercised = []ledger.ExercisedEvent{storetest.Exercise(3, "unseen", false, new(false))}
+	u50.Exercised = []ledger.ExercisedEvent{storetest.Exercise(0, "c3", true, new(true))}
 	u100.Created = []ledger.CreatedEvent{storetest.Creation(0, "c5")}
 	d.append(l, 10, u20, u30, u50, u100)
 	require.NoError(t, s.EnablePQS(t.Context(), "pqs"))

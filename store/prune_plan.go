@@ -136,7 +136,7 @@ func (s *Store) pruneFloor(ctx context.Context, tx pgx.Tx, extent *Extent,
 }
 
 func (s *Store) refusePrune(ctx context.Context, extent *Extent, floor ledger.Offset) error {
-	address, by := s.Address(), s.db.Config.Commands
+	address := s.Address()
 	switch {
 	case !extent.Started:
 		return s.NothingIndexed(ctx, "prune")
@@ -150,7 +150,7 @@ func (s *Store) refusePrune(ctx context.Context, extent *Extent, floor ledger.Of
 		return &ledger.Problem{
 			What: fmt.Sprintf("indexing into database %s began at offset %d without a snapshot: it is not known what is "+
 				"active, and so what has to stay", address, extent.HistoryFloor),
-			Do: fmt.Sprintf("index into a new database that begins with a snapshot (`%s`)", by.Backfill),
+			Do: fmt.Sprintf("index into a new database that begins with a snapshot (`%s`)", s.Backfill()),
 		}
 	}
 	return nil

@@ -146,7 +146,7 @@ func (s *Store) resettable(ctx context.Context, tx pgx.Tx, to ledger.Offset) (*E
 }
 
 func (s *Store) refuseReset(ctx context.Context, extent *Extent, to ledger.Offset) error {
-	address, by := s.Address(), s.db.Config.Commands
+	address := s.Address()
 	switch {
 	case !extent.Started:
 		return s.NothingIndexed(ctx, "reset")
@@ -155,8 +155,8 @@ func (s *Store) refuseReset(ctx context.Context, extent *Extent, to ledger.Offse
 			What: fmt.Sprintf("database %s holds nothing to go back to at offset %d: its events begin after offset %d", address,
 				to, extent.HistoryFloor),
 			Do: fmt.Sprintf("choose an offset of at least %d, or begin again: with an empty database, "+
-				"run `%s --at-offset %d` to seed it from a snapshot there, or `%s` to read it from its beginning",
-				extent.HistoryFloor, by.Backfill, to, by.Run),
+				"run `%s --at-offset %d` to seed it from a snapshot there, or `indexer run` to read it from its beginning",
+				extent.HistoryFloor, s.Backfill(), to),
 		}
 	case to > extent.Watermark:
 		return &ledger.Problem{

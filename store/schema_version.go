@@ -106,7 +106,7 @@ func (s *Store) NothingIndexed(ctx context.Context, to string) error {
 	if err != nil {
 		return err
 	}
-	do := s.Commands().Begin()
+	do := fmt.Sprintf("run `indexer run` or `%s` first", s.Backfill())
 	if elsewhere != "" {
 		do = "to use " + elsewhere + "; to index another ledger beside it " + do
 	}

@@ -88,7 +88,7 @@ func TestSnapshot(t *testing.T) {
 	status, err = l.store.Status(ctx)
 	require.NoError(t, err)
 	require.Nil(t, status.Snapshot)
-	require.Equal(t, storetest.Ptr(ledger.Offset(100)), status.StateFloor)
+	require.Equal(t, new(ledger.Offset(100)), status.StateFloor)
 	require.EqualValues(t, 2, status.Unknown)
 
 	require.Equal(t, []string{"both sync::1 20 0 0", "both sync::2 30 0 2", "plain sync::1 10 0 0"}, d.Rows(

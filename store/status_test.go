@@ -26,14 +26,14 @@ func TestTheStatusNamesThePartiesOfTheScope(t *testing.T) {
 	page := ledger.Page{To: 100}
 	for i, party := range parties {
 		u := storetest.NewUpdate(ledger.Offset(i+1), "sync::1")
-		u.Topology = []ledger.TopologyEvent{{Kind: ledger.TopologyOnboarding, PartyID: &party, ParticipantID: storetest.Ptr("participant::1")}}
+		u.Topology = []ledger.TopologyEvent{{Kind: ledger.TopologyOnboarding, PartyID: &party, ParticipantID: new("participant::1")}}
 		page.Updates = append(page.Updates, u)
 	}
 	// One is on two synchronizers, and what was onboarded or revoked and came after that is there.
 	for i, kind := range []ledger.TopologyEventKind{ledger.TopologyRevoked, ledger.TopologyOnboarding, ledger.TopologyAdded} {
 		u := storetest.NewUpdate(ledger.Offset(len(parties)+i+1), []string{"sync::2", "sync::1", "sync::1"}[i])
 		party := []string{"alice", "carol", "carol"}[i]
-		u.Topology = []ledger.TopologyEvent{{Kind: kind, PartyID: &party, ParticipantID: storetest.Ptr("participant::1")}}
+		u.Topology = []ledger.TopologyEvent{{Kind: kind, PartyID: &party, ParticipantID: new("participant::1")}}
 		page.Updates = append(page.Updates, u)
 	}
 	require.NoError(t, up.Append(t.Context(), scope, []ledger.Page{page}))

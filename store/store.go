@@ -86,17 +86,14 @@ func (s *Store) Close() { s.db.Close() }
 // Ping returns an error if the database does not answer.
 func (s *Store) Ping(ctx context.Context) error { return s.db.Ping(ctx) }
 
-// Commands returns how messages call the programs that fill these schemas.
-func (s *Store) Commands() Commands { return s.db.Config.Commands }
+// Backfill returns the command that seeds these schemas from a snapshot, for messages.
+func (s *Store) Backfill() string { return s.db.Config.Backfill }
 
 // Address names the database for people, without user and password.
 func (s *Store) Address() string { return s.db.Address() }
 
 // Database returns the way to the database, for package audit.
 func (s *Store) Database() *session.Database { return s.db }
-
-// Commands are how messages call the programs that fill these schemas.
-type Commands = session.Commands
 
 // textOf returns a text, empty for NULL.
 func textOf(text *string) string {

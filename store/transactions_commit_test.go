@@ -222,14 +222,14 @@ func TestHistoryBesideTheUpdates(t *testing.T) {
 	group.Go(func() {
 		for i := range ledger.Offset(pages) {
 			page := storetest.OneCreation(i, i+1)
-			page[0].Updates[0].SynchronizerID = storetest.Ptr(fmt.Sprint("sync::", i))
+			page[0].Updates[0].SynchronizerID = new(fmt.Sprint("sync::", i))
 			errs[0] = errors.Join(errs[0], updates.Append(t.Context(), storetest.Scope, page))
 		}
 	})
 	group.Go(func() {
 		for i := range pages {
 			r := storetest.Tap(fmt.Sprint("r", i))
-			r.DomainID = storetest.Ptr(fmt.Sprint("sync::", i))
+			r.DomainID = new(fmt.Sprint("sync::", i))
 			var err error
 			h.at, err = h.l.AppendTransactions(t.Context(), h.at, nil, []ledger.Record{r})
 			errs[1] = errors.Join(errs[1], err)

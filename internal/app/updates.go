@@ -163,7 +163,7 @@ func (u *updates) blocker(ctx context.Context) (state string, ready bool, err er
 	}
 	return fmt.Sprintf("waiting: a backfill has to finish the snapshot at offset %d (%d entries stored); run `%s` to "+
 		"continue it",
-		unfinished.At, unfinished.Entries, u.store.Commands().Backfill), false, nil
+		unfinished.At, unfinished.Entries, u.store.Backfill()), false, nil
 }
 
 func (u *updates) take(ctx context.Context) (*store.Leader, func(context.Context, *stream) (bool, error), bool, error) {

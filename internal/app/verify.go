@@ -207,7 +207,7 @@ func (v *verifyRun) nothingHeld(ctx context.Context) error {
 	return &ledger.Problem{
 		What: fmt.Sprintf("the snapshot at offset %d is not finished in database %s, so there is nothing to verify yet",
 			unfinished.At, v.Database.Address()),
-		Do: fmt.Sprintf("run `%s` again: it continues where it was", v.Database.Commands().Backfill),
+		Do: fmt.Sprintf("run `%s` again: it continues where it was", v.Database.Backfill()),
 	}
 }
 

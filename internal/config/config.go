@@ -78,7 +78,7 @@ func StoreOf(databaseURL string, schemas store.Schemas, logger *slog.Logger) sto
 	cfg := store.Config{URL: databaseURL, Schemas: schemas, Logger: logger, Holder: Holder()}
 	if schemas == NetworkSchemas {
 		cfg.OffsetsPerUpdate = networkOffsets
-		cfg.Commands = store.Commands{Run: "indexer run", Backfill: "backfill network"}
+		cfg.Backfill = "backfill network"
 	}
 	return cfg
 }

@@ -42,7 +42,7 @@ func newCarried(t *testing.T) *carried {
 	came := storetest.AssignedEntry(end+2, "both", "sync::1", "sync::2") // shares the creation event of an active entry of another page
 	came.Assigned.Assigned.Extra, came.Extra = ledger.JSON(`"\u0000"`), ledger.JSON(`"\u0000"`)
 	unknown := ledger.ContractEntry{
-		Unknown: &ledger.UnknownElement{Kind: "JsNovelty", Raw: ledger.JSON(`{"JsNovelty": "\u0000"}`)}, WorkflowID: storetest.Ptr("w"), Extra: ledger.JSON(`"\u0000"`),
+		Unknown: &ledger.UnknownElement{Kind: "JsNovelty", Raw: ledger.JSON(`{"JsNovelty": "\u0000"}`)}, WorkflowID: new("w"), Extra: ledger.JSON(`"\u0000"`),
 	}
 	c := &carried{testDB: newDatabase(t), at: end + 10}
 	c.pages = [][]ledger.ContractEntry{

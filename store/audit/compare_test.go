@@ -109,7 +109,7 @@ func TestCompareIsExact(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	u := storetest.NewUpdate(1, "sync::1")
-	u.CommandID, u.Extra = storetest.Ptr(""), ledger.JSON(`{"b": [1.50, 1e2, -0, 0.10e-3, 12345678901234567890], "a": "\u00e4\/😀", "n": null, "a2": {}}`)
+	u.CommandID, u.Extra = new(""), ledger.JSON(`{"b": [1.50, 1e2, -0, 0.10e-3, 12345678901234567890], "a": "\u00e4\/😀", "n": null, "a2": {}}`)
 	u.EffectiveAt = storetest.Time("2025-01-02T03:04:05.123456789Z")
 	c := storetest.Creation(0, "c'\"\\{}, \n\x01NULL")
 	c.Signatories, c.Observers, c.WitnessParties = []string{"b", "a", "NULL", "", `x"\,{}`}, []string{}, nil
@@ -163,7 +163,7 @@ func TestCompareDictionaries(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	pages := storetest.EveryKind(0)
-	pages[0].Updates[0].Created[1].RepresentativePackageID = storetest.Ptr("pkg-3")
+	pages[0].Updates[0].Created[1].RepresentativePackageID = new("pkg-3")
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, pages))
 	c := &compared{testDB: d, store: l.store, page: pages[0]}
 	texts := func(list []Difference) (texts []string) {

@@ -64,7 +64,7 @@ func TestCoverageIsComparedAndRepaired(t *testing.T) {
 	for _, statement := range []string{"SELECT 1", "DELETE FROM indexer.coverage"} {
 		i.Exec(statement)
 		damaged := i.Dump(everyTable...)
-		storetest.RequireProblem(t, r.RepairCoverage(t.Context(), storetest.Ptr(ledger.Offset(6))), "ends at offset 6", "updates up to offset 8",
+		storetest.RequireProblem(t, r.RepairCoverage(t.Context(), new(ledger.Offset(6))), "ends at offset 6", "updates up to offset 8",
 			"`indexer reanchor`")
 		require.Equal(t, damaged, i.Dump(everyTable...))
 	}

@@ -103,7 +103,7 @@ func TestStoredUpdate(t *testing.T) {
 	l := d.started()
 	pages := storetest.EveryKind(0)
 	c := &pages[0].Updates[0].Created[1]
-	c.RepresentativePackageID, c.Blob, c.Argument = storetest.Ptr("pkg-3"), []byte{1, 0xff}, ledger.JSON(`{"a": 1.50, "b": "<\u0001>"}`)
+	c.RepresentativePackageID, c.Blob, c.Argument = new("pkg-3"), []byte{1, 0xff}, ledger.JSON(`{"a": 1.50, "b": "<\u0001>"}`)
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, pages))
 	r, err := l.store.StoredUpdate(t.Context(), "update-1")
 	require.NoError(t, err)

@@ -30,8 +30,8 @@ func planted(nodeID int32, contractID, text string, exactly bool) ledger.Created
 	}
 	c.Argument, c.ContractKey, c.ContractKeyHash, c.Blob, c.Extra = json, json, []byte(text), []byte(text), json
 	c.InterfaceViews = []ledger.InterfaceView{
-		{InterfaceID: storetest.HoldingV1, Value: view, StatusCode: storetest.Ptr(int32(0)), Extra: json},
-		{InterfaceID: "pkg-v1:Other:Other", StatusCode: storetest.Ptr(int32(3)), StatusMessage: &text, StatusDetails: ledger.JSON(`["` + text + `"]`)},
+		{InterfaceID: storetest.HoldingV1, Value: view, StatusCode: new(int32(0)), Extra: json},
+		{InterfaceID: "pkg-v1:Other:Other", StatusCode: new(int32(3)), StatusMessage: &text, StatusDetails: ledger.JSON(`["` + text + `"]`)},
 	}
 	return c
 }
@@ -44,11 +44,11 @@ func plantedPages() []ledger.Page {
 	made.Created = []ledger.CreatedEvent{planted(0, "doomed", marker, false), planted(1, "doomed-too", marker, true), planted(2, "kept", keeper, false)}
 	// Nobody but who witnessed another contract has the position of this one still, when it is redacted.
 	same, witnessed := planted(3, "doomed-same", marker, false), planted(4, "witnessed", keeper+" too", false)
-	same.InterfaceViews[0].Value, witnessed.ACSDelta = witnessed.InterfaceViews[0].Value, storetest.Ptr(false)
+	same.InterfaceViews[0].Value, witnessed.ACSDelta = witnessed.InterfaceViews[0].Value, new(false)
 	made.Created = append(made.Created, same, witnessed)
 	used := storetest.NewUpdate(12, "sync::1")
 	for i, contract := range []string{"doomed", "doomed-too", "kept"} {
-		e := storetest.Exercise(int32(i), contract, false, storetest.Ptr(true))
+		e := storetest.Exercise(int32(i), contract, false, new(true))
 		e.Argument, e.Result, e.Extra = json(marker), ledger.JSON(`"\u0000`+marker+`"`), json(marker)
 		if contract == "kept" {
 			e.Argument, e.Result, e.Extra = json(keeper), json(keeper), nil
@@ -56,7 +56,7 @@ func plantedPages() []ledger.Page {
 		used.Exercised = append(used.Exercised, e)
 	}
 	used.Unknown = []ledger.UnknownElement{
-		{NodeID: storetest.Ptr(int32(7)), Kind: "New", Raw: ledger.JSON(`{"New": {"contractId": "d\u006fomed", "is": "` + marker + `"}}`)},
+		{NodeID: new(int32(7)), Kind: "New", Raw: ledger.JSON(`{"New": {"contractId": "d\u006fomed", "is": "` + marker + `"}}`)},
 		{Kind: "New", Raw: ledger.JSON(`{"New": {"contractId": "kept", "is": "` + keeper + `"}}`)},
 		{Kind: "New", Raw: ledger.JSON(`{"New": {"contractId": "doomed-too", "is": "\u0000` + marker + `"}}`)},
 	}
@@ -80,10 +80,10 @@ func plantedPages() []ledger.Page {
 	whole.Created = []ledger.CreatedEvent{planted(0, "transient", marker, false)}
 	end := storetest.Exercise(1, "transient", true, nil)
 	end.Argument, end.Result = json(marker), json(marker)
-	other := storetest.Exercise(2, "kept", false, storetest.Ptr(true))
+	other := storetest.Exercise(2, "kept", false, new(true))
 	other.Argument, other.Extra = ledger.JSON(`"\u0000`+marker+`"`), json(marker)
 	whole.Exercised = []ledger.ExercisedEvent{end, other}
-	whole.Unknown = []ledger.UnknownElement{{NodeID: storetest.Ptr(int32(4)), Kind: "New", Raw: json(marker)}}
+	whole.Unknown = []ledger.UnknownElement{{NodeID: new(int32(4)), Kind: "New", Raw: json(marker)}}
 	storetest.Rest(&whole, storetest.Of{ContractID: "transient", Parties: []string{"alice"}, Text: "added", Content: json(marker)}, moved, ended)
 	rest := storetest.NewUpdate(16, "sync::1")
 	rest.Extra = json(keeper)
@@ -494,7 +494,7 @@ func TestWhatMayBeActiveIsNotRedacted(t *testing.T) {
 	l := d.leadUpdates(d.store())
 	require.NoError(t, l.Start(t.Context(), "participant::1", storetest.Scope, 10, false))
 	used := storetest.NewUpdate(11, "sync::1")
-	used.Exercised = []ledger.ExercisedEvent{storetest.Exercise(0, "older", false, storetest.Ptr(true))}
+	used.Exercised = []ledger.ExercisedEvent{storetest.Exercise(0, "older", false, new(true))}
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 10, To: 11, Updates: []ledger.Update{used}}}))
 	_, err := New(d.store().Store).PlanRedaction(t.Context(), Redaction{ContractID: "older"})
 	require.ErrorContains(t, err, "may be active")

@@ -11,7 +11,6 @@ import (
 
 	"ledgerindexer/internal/tools/brief"
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/storetest"
 )
 
 // renderedJSON writes a value as a server may that writes it anew: members in another order, with one that is null, and
@@ -69,13 +68,13 @@ func renderedPage(page ledger.Page, r *rand.Rand, other bool) ledger.Page {
 				v := &c.InterfaceViews[k]
 				v.Value = renderedJSON(v.Value, r)
 				if other {
-					v.ImplementationPackageID, v.Value = storetest.Ptr("pkg-other"), ledger.JSON(`{"by":"another"}`)
+					v.ImplementationPackageID, v.Value = new("pkg-other"), ledger.JSON(`{"by":"another"}`)
 				}
 			}
 			if n := len(c.InterfaceViews); other && n > 0 && r.IntN(3) == 0 {
 				c.InterfaceViews = c.InterfaceViews[1:]
 			} else if other && n > 0 && r.IntN(3) == 0 {
-				c.InterfaceViews = append(c.InterfaceViews, ledger.InterfaceView{InterfaceID: "pkg-9:Other:View", StatusCode: storetest.Ptr(int32(0))})
+				c.InterfaceViews = append(c.InterfaceViews, ledger.InterfaceView{InterfaceID: "pkg-9:Other:View", StatusCode: new(int32(0))})
 			}
 		}
 		for j := range u.Exercised {

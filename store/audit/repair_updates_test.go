@@ -181,7 +181,7 @@ func TestRepairTellsFactsFromDictionaries(t *testing.T) {
 	brief.Long(t, "compares and repairs again and again")
 	one := storetest.OneCreation(0, 1)[0]
 	two := storetest.OneCreation(1, 2)[0]
-	two.Updates[0].Created[0].TemplateID, two.Updates[0].SynchronizerID = "pkg-9:Main:Other", storetest.Ptr("sync::2")
+	two.Updates[0].Created[0].TemplateID, two.Updates[0].SynchronizerID = "pkg-9:Main:Other", new("sync::2")
 	page := ledger.Page{To: 2, Updates: slices.Concat(one.Updates, two.Updates)}
 	for _, names := range []string{swapped("templates", "template_ref"), swapped("synchronizers", "synchronizer_ref")} {
 		t.Run(names, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestRepairOfAnotherHistory(t *testing.T) {
 	dictionaries := r.Rows("SELECT x::text FROM indexer.templates x UNION ALL SELECT y::text FROM indexer.synchronizers y")
 	other := storetest.OneCreation(0, 1)[0]
 	other.To = 4
-	other.Updates[0].ID, other.Updates[0].SynchronizerID = "another", storetest.Ptr("sync::9")
+	other.Updates[0].ID, other.Updates[0].SynchronizerID = "another", new("sync::9")
 	other.Updates[0].Created[0].TemplateID = "pkg-9:Main:Other"
 	other.Updates[0].Created[0].ContractID = "another"
 	require.NoError(t, r.repairer.RepairUpdates(t.Context(), storetest.Scope, other))

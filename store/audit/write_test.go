@@ -24,8 +24,8 @@ func TestCompareWithWhatIsAhead(t *testing.T) {
 	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, storetest.EveryKind(8)))
 	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, storetest.EveryKind(20)))
 	require.Empty(t, i.differences(nil))
-	require.Empty(t, i.differences(storetest.Ptr(ledger.Offset(4))), "what was written since the end was asked for")
-	require.Empty(t, i.differences(storetest.Ptr(ledger.Offset(6))))
+	require.Empty(t, i.differences(new(ledger.Offset(4))), "what was written since the end was asked for")
+	require.Empty(t, i.differences(new(ledger.Offset(6))))
 	covered := []string{"0 4", "4 8", "8 12", "20 24"}
 	facts := d.Facts(0, 100)
 

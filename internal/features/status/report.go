@@ -103,7 +103,7 @@ type Work struct {
 func New(db *store.Store, from store.Status) *Report {
 	r := &Report{
 		Database: db.Address(), ParticipantID: from.ParticipantID, Streams: []Stream{}, Tasks: []Task{},
-		Unknown: from.Unknown, Lookups: from.Lookups, Packages: from.Packages, backfill: db.Commands().Backfill,
+		Unknown: from.Unknown, Lookups: from.Lookups, Packages: from.Packages, backfill: db.Backfill(),
 	}
 	if !from.Leader.Since.IsZero() {
 		r.Leader, r.LeaderSince, r.Leads = from.Leader.Holder, from.Leader.Since, from.Leader.Leads

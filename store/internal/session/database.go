@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -26,8 +27,8 @@ type Config struct {
 	// OffsetsPerUpdate is about how many offsets go by from one update of the ledger to the next; 0: 1. Partitions are
 	// that many times as wide.
 	OffsetsPerUpdate int64
-	// Commands are how messages call the programs that fill these schemas; by default those for a participant.
-	Commands Commands
+	// Backfill is the command that seeds these schemas from a snapshot; by default the one for a participant.
+	Backfill string
 	// Holder names this process in table leadership, for people to read, such as "host pid 123".
 	Holder string
 	// Observe, if set, is called with how long each phase of a written batch took: "copy", "project", "commit". It and the
@@ -38,12 +39,6 @@ type Config struct {
 	// Shown, if set, is called with the record time of the last update up to the watermark, when that has moved.
 	Shown func(recordTime time.Time)
 }
-
-// Commands are command lines.
-type Commands struct{ Run, Backfill string }
-
-// Begin returns what to do where nothing is stored yet.
-func (c Commands) Begin() string { return fmt.Sprintf("run `%s` or `%s` first", c.Run, c.Backfill) }
 
 // Database is a way to the database, and what all work on it shares. It is safe for concurrent use.
 type Database struct {
@@ -69,9 +64,7 @@ func Open(cfg Config) (*Database, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Commands == (Commands{}) {
-		cfg.Commands = Commands{Run: "indexer run", Backfill: "backfill"}
-	}
+	cfg.Backfill = cmp.Or(cfg.Backfill, "backfill")
 	if cfg.Observe == nil {
 		cfg.Observe = func(context.Context, string, time.Duration) {}
 	}

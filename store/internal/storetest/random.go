@@ -55,7 +55,7 @@ func (h *History) addEvent(t *rapid.T, u *ledger.Update, node int32) {
 }
 
 func drawACSDelta(t *rapid.T) *bool {
-	return rapid.SampledFrom([]*bool{Ptr(true), Ptr(true), nil, Ptr(false)}).Draw(t, "acs delta")
+	return rapid.SampledFrom([]*bool{new(true), new(true), nil, new(false)}).Draw(t, "acs delta")
 }
 
 // Batches cuts the history into pages, and the pages into batches.

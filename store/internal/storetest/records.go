@@ -56,7 +56,7 @@ func Receiver(party string, amount ledger.Decimal, fee *ledger.Decimal) ledger.R
 
 // Payment returns a record of a transfer at a time of 2025-01-02.
 func Payment(id, clock, sender string, fee *ledger.Decimal, receivers ...ledger.Receiver) ledger.Record {
-	record := Transfer(Ptr(int64(5)), Change(sender, "1", "0"))
+	record := Transfer(new(int64(5)), Change(sender, "1", "0"))
 	record.EventID, record.Date = id, Time("2025-01-02T"+clock+"Z")
 	record.Transfer.Sender = ledger.Sender{Party: sender, Fee: fee}
 	record.Transfer.Receivers = append([]ledger.Receiver{}, receivers...)

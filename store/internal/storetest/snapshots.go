@@ -17,7 +17,7 @@ func SnapshotCreation(offset ledger.Offset, nodeID int32, contractID string) led
 // ActiveEntry returns the entry of a contract that is active.
 func ActiveEntry(offset ledger.Offset, nodeID int32, contractID, synchronizer string,
 	counter int64) ledger.ContractEntry {
-	return ledger.ContractEntry{WorkflowID: Ptr("flow"), Active: &ledger.ActiveContract{
+	return ledger.ContractEntry{WorkflowID: new("flow"), Active: &ledger.ActiveContract{
 		Created: SnapshotCreation(offset, nodeID, contractID), SynchronizerID: synchronizer, ReassignmentCounter: counter,
 	}}
 }

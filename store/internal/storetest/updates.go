@@ -17,9 +17,6 @@ var Scope = ledger.Scope{Shape: ledger.ShapeACSDelta, Reassignments: true}
 // Template is of what is created.
 const Template = "pkg-1:Main:Asset"
 
-// Ptr points to a value.
-func Ptr[T any](v T) *T { return &v }
-
 // Time returns a time of the ledger; it panics on a text that is none.
 func Time(text string) ledger.Time {
 	t, err := ledger.ParseTime(text)
@@ -42,7 +39,7 @@ func Creation(nodeID int32, contractID string) ledger.CreatedEvent {
 	return ledger.CreatedEvent{
 		NodeID: nodeID, Origin: ledger.OriginTransaction, ContractID: contractID, TemplateID: Template, PackageName: "asset",
 		Argument: ledger.JSON(`{"amount": "1.0"}`), Signatories: []string{"alice"}, CreatedAt: Time("2025-01-02T03:04:05Z"),
-		ACSDelta: Ptr(true),
+		ACSDelta: new(true),
 	}
 }
 
