@@ -208,7 +208,8 @@ type removedRecords struct {
 
 // derivedBeyond returns which records follow from updates after an offset: none (left is the greatest number) where a
 // service sent them.
-func (s *Store) derivedBeyond(ctx context.Context, tx pgx.Tx, extent *Extent, to ledger.Offset) (b removedRecords, err error) {
+func (s *Store) derivedBeyond(ctx context.Context, tx pgx.Tx, extent *Extent,
+	to ledger.Offset) (b removedRecords, err error) {
 	b.left = math.MaxInt64
 	if b.Derived, err = bounds.ReadDerived(ctx, tx, extent); err != nil || b.To <= to {
 		return b, err

@@ -27,8 +27,8 @@ type exportCommand struct {
 // Help returns the text of the command's help above its flags.
 func (*exportCommand) Help() string {
 	return "Writes what analysts read as Parquet files, for engines that scan: one file for each relation and range of " +
-		"offsets, and a manifest for each range. Run again, it continues where it was, and writes again what was repaired or " +
-		"redacted since. docs/export.md says how the files are read. The indexer may run meanwhile."
+		"offsets, and a manifest for each range. Run again, it continues where it was, and writes again what was repaired " +
+		"or redacted since. docs/export.md says how the files are read. The indexer may run meanwhile."
 }
 
 // Validate refuses flags that don't fit.
