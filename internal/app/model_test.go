@@ -246,7 +246,7 @@ func modelOf(p *play, world string) played {
 	case "deltas in pages":
 		m.options = sandbox.ServerOptions{Version: "3.6"}
 	case "effects in lists":
-		m.options, scope.Shape = sandbox.ServerOptions{StrictInterface: true, ListLimit: 60}, "ledger-effects"
+		m.options, scope.Shape = sandbox.ServerOptions{StrictInterface: true, ListLimit: 100}, "ledger-effects"
 	case "strict, from a snapshot":
 		m.options = sandbox.ServerOptions{StrictInterface: true, ListLimit: 20}
 	default: // topology events are those of all parties, whatever the scope

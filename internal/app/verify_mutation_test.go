@@ -254,7 +254,7 @@ func TestVerifyFindsNamesAndRepairsEveryMutation(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	brief.Long(t, "damages, verifies and repairs six databases")
-	seed, count := uint64(numberFrom(t, "MUTATIONS_SEED", 1)), 960 // mutations, over all databases
+	seed, count := uint64(numberFrom(t, "MUTATIONS_SEED", 1)), 720 // mutations, over all databases
 	worlds := mutationWorlds()
 	for i, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {
