@@ -193,7 +193,7 @@ func (t *transactionsTerm) noteRead(ctx context.Context) {
 	t.report.Note(ctx, "")
 }
 
-// transactionsSink counts what it stores in the metrics.
+// transactionsSink tells the metrics the dates of what it stores.
 type transactionsSink struct {
 	*store.TransactionsWriter
 	of *transactions

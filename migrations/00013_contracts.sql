@@ -1,4 +1,5 @@
--- The active set, now and at any offset: projections, derived from facts in offset order, in the transaction that moves the watermark.
+-- Contracts: which are active, now and at any offset (projections, derived from facts in offset order, in the transaction that moves the
+-- watermark), what is known of each, and what a resync takes in.
 
 -- +goose Up
 
