@@ -124,6 +124,27 @@ func TestAnotherParticipantBetweenTwoReadsIsNotRead(t *testing.T) {
 	}
 }
 
+// What another participant has pruned, or where its ledger ends, is no reason to seed again.
+func TestAnotherParticipantThatIsPrunedIsToldFromTheFirst(t *testing.T) {
+	t.Parallel()
+	for name, refusal := range map[string]http.HandlerFunc{
+		"pruned": cantonError(400, codePruned, "pruned", ""),
+		"ends":   cantonError(400, "OFFSET_AFTER_LEDGER_END", "no", ""),
+		"begins": answer(`{"updates":` + transactions(7) + `,"lowestPageOffsetExclusive":6,"highestPageOffsetInclusive":9,"nextPageToken":null}`),
+	} {
+		for _, read := range []string{"updates", "tail"} {
+			other := called("PAR::two::12")
+			other[pathUpdatesPage], other[pathUpdates] = refusal, refusal
+			s := newSwapped(t, called("PAR::one::12"), other)
+			c := find(t, s.fake)
+			s.restart(c)
+			if _, err := reads[read](t.Context(), c); name != "begins" || read == "updates" {
+				requireChanged(t, s, err)
+			}
+		}
+	}
+}
+
 func TestIdentityIsCheckedOnNewTLSConnections(t *testing.T) {
 	t.Parallel()
 	s := newSwapped(t, called("PAR::one::12"), called("PAR::two::12"))

@@ -94,7 +94,7 @@ func (c *Client) listMoreThan(ctx context.Context, n int, at ledger.Offset) (why
 		errors.Is(e, jsonhttp.ErrTooLarge) || errors.Is(e, jsonhttp.ErrSlow)):
 		return err, nil
 	default:
-		return nil, c.explain(ctx, err, c.updatesPurpose(s, pruned))
+		return nil, c.explainUpdates(ctx, err, s, pruned)
 	}
 	defer jsonhttp.Release(a.Body)
 	var elements []struct{} // only their number matters

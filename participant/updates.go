@@ -1,6 +1,7 @@
 package participant
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,7 +84,7 @@ func (c *Client) readUpdates(ctx context.Context, after, to ledger.Offset, maxBy
 			continue
 		}
 		return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w", after, to,
-			c.explain(ctx, err, c.updatesPurpose(s, after)))
+			c.explainUpdates(ctx, err, s, after))
 	}
 }
 
@@ -179,6 +180,7 @@ func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int
 		var e *Error
 		switch {
 		case err == nil:
+			c.updatesList.Worked()
 			if err := c.checkIdentity(ctx); err != nil {
 				return ledger.Page{}, false, fmt.Errorf("read updates after offset %d: %w", after, err)
 			}
@@ -189,7 +191,7 @@ func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int
 			asked = max(1, asked/2)
 		default:
 			return ledger.Page{}, false, fmt.Errorf("read updates after offset %d: %w", after,
-				c.explain(ctx, err, c.updatesPurpose(s, after)))
+				c.explainUpdates(ctx, err, s, after))
 		}
 	}
 }
@@ -220,8 +222,14 @@ func (c *Client) tail(ctx context.Context, path string, after ledger.Offset, lim
 		Bytes: int64(len(a.Body))}, full, nil
 }
 
-func (c *Client) updatesPurpose(s *Server, after ledger.Offset) purpose {
-	return purpose{about: aboutUpdates, need: c.scopeRight(), server: s, offset: after}
+// explainUpdates explains an error of reading updates. Before an operator is told to act, the participant is asked who
+// it is: what another one has pruned, or where its ledger ends, says nothing of the one that was found first.
+func (c *Client) explainUpdates(ctx context.Context, err error, s *Server, after ledger.Offset) error {
+	err = c.explain(ctx, err, purpose{about: aboutUpdates, need: c.scopeRight(), server: s, offset: after})
+	if _, lasting := errors.AsType[*ledger.Problem](err); lasting {
+		return cmp.Or(c.checkIdentity(ctx), err)
+	}
+	return err
 }
 
 // contradiction returns the error of an answer that contradicts its request. The cause may be a faulty proxy, so the

@@ -326,6 +326,16 @@ func TestTailSaysWhetherThereMayBeMore(t *testing.T) {
 	}
 }
 
+// What was too large once is asked for again, also where only the tail asks for lists.
+func TestTheTailRecoversFromALargeAnswer(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, newFake(t, map[string]http.HandlerFunc{pathUpdates: answer(transactions(8))}), with35, anyParty)
+	c.updatesList.ShrinkAfter(jsonhttp.ErrTooLarge, 100, false, false)
+	_, _, err := c.TailUpdates(t.Context(), 7, 200, time.Second)
+	require.NoError(t, err)
+	require.Greater(t, c.updatesList.Ask(), 50)
+}
+
 // Elements that trickle keep the idle gap from occurring until the server gives up: one of them is there at once.
 func TestTailOfATrickleMakesProgress(t *testing.T) {
 	t.Parallel()
