@@ -109,6 +109,7 @@ func TestRecordsOfRareShapes(t *testing.T) {
 		account  = `{"owner":"alice::1","provider":null,"id":""}`
 		nobody   = `{"owner":null,"provider":null,"id":"cip-112/burn"}`
 		done     = `{"output":{"tag":"TransferInstructionResult_Completed","value":{"receiverHoldingCids":["a1"]}},"meta":{"values":{}}}`
+		pending  = `{"output":{"tag":"TransferInstructionResult_Pending","value":{"transferInstructionCid":"x"}}}`
 		transfer = `{"transfer":{"sender":"alice::1","outputs":[{"receiver":"bob::1","amount":"2.0","receiverFeeRatio":"0.5"}]}}`
 		result   = `{"round":{"number":"7"},"createdAmulets":[{"value":"a1"}],"summary":{"inputAmuletAmount":"3.0","holdingFees":"0E-10","outputFees":["0.1"],
 			"senderChangeFee":"0.0","senderChangeAmount":"0.95","balanceChanges":[]}}`
@@ -140,6 +141,8 @@ func TestRecordsOfRareShapes(t *testing.T) {
 		"a name without a payment": {[]TransferExercise{exercise(0, 9, "AnsRules AnsRules_CollectEntryRenewalPayment", `{}`, `{}`), rules(1)}, nil},
 		"what purchases do below is no transfer": {
 			[]TransferExercise{exercise(0, 3, "TransferPreapproval TransferPreapproval_Renew", `{}`, `{}`), rules(1), rules(4)}, []string{"#u:4 alice bob 2.0000000000 fee 0.0500000000"}},
+		"an offer without its amount is kept": {
+			[]TransferExercise{exercise(0, 3, "ExternalPartyAmuletRules TransferFactory_Transfer", `{"transfer":{"sender":"alice::1","receiver":"bob::1"}}`, pending), rules(1)}, []string{"#u:0 unknown"}},
 		"what can't be read is kept": {
 			[]TransferExercise{exercise(0, 3, "AmuletAllocation Allocation_ExecuteTransfer", `{}`, `{"receiverHoldingCids":[]}`), rules(1)}, []string{"#u:0 unknown"}},
 	} {

@@ -323,7 +323,9 @@ func (u *TransferUpdate) factory(i int) (records []Record, explained bool, err e
 		inner < 0:
 		receiver := to
 		if output.Tag == "TransferInstructionResult_Pending" {
-			receiver = sender // who locks it
+			if receiver = sender; !x.Amount.known() { // who locks it
+				return nil, true, errIncomplete
+			}
 		}
 		t, err := u.moved(i, sender, receiver, x.Amount)
 		if err != nil {
