@@ -29,6 +29,9 @@ const (
 	// wholeBody is the largest snapshot that is read in one answer, in bytes. Servers without continuation tokens can't
 	// return it in pieces. `backfill` needs several times as much memory for it.
 	wholeBody = 1 << 30
+	// vettedBodies is the largest list of vetted packages that is read, in bytes of all its pages: it is held whole. An
+	// entry with hundreds of packages has some 50 kB.
+	vettedBodies = 64 << 20
 	// smallBody is the largest answer that is read about a single contract or update, or about vetted packages, in
 	// bytes. No real answer comes near it.
 	smallBody = 64 << 20
@@ -49,10 +52,11 @@ type Client struct {
 	http   *jsonhttp.Client
 	format *formats // of the scope
 
-	maxBody   int64
-	wholeBody int64
-	silence   time.Duration
-	longest   time.Duration
+	maxBody      int64
+	wholeBody    int64
+	vettedBodies int64
+	silence      time.Duration
+	longest      time.Duration
 
 	discovery *semaphore.Weighted    // of one, held during discovery
 	logged    Server                 // as last logged; guarded by discovery
@@ -82,7 +86,8 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	}
 	c := &Client{
 		scope: scope, format: format,
-		maxBody: maxBody, wholeBody: wholeBody, silence: jsonhttp.SilenceTimeout, longest: jsonhttp.AnswerTimeout,
+		maxBody: maxBody, wholeBody: wholeBody, vettedBodies: vettedBodies,
+		silence: jsonhttp.SilenceTimeout, longest: jsonhttp.AnswerTimeout,
 		discovery:   semaphore.NewWeighted(1),
 		updatesList: jsonhttp.NewSize(listLimit), updatesPage: jsonhttp.NewSize(updatesPageSize),
 		snapshotList: jsonhttp.NewSize(listLimit), snapshotPage: jsonhttp.NewSize(snapshotPageSize),

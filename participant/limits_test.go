@@ -79,7 +79,7 @@ func TestListsWithoutEnd(t *testing.T) {
 	require.Contains(t, problem(t, err), "1000 pages of a list in a row are empty, and none is the last")
 	require.Equal(t, 1000, pages)
 
-	pages, c.wholeBody = 0, 100_000
+	pages, c.vettedBodies = 0, 100_000
 	_, err = c.ListVettedPackages(t.Context(), VettingFilter{})
 	require.ErrorContains(t, retryable(t, err), "the list has more than 100000 bytes, and no end comes")
 

@@ -80,8 +80,8 @@ func (c *Client) everyVettedPage(ctx context.Context, filter topologyStateFilter
 			}
 			seen[at] = true
 		}
-		if bytes += int64(len(a.Body)); bytes > c.wholeBody {
-			return nil, contradiction(operation, "the list has more than %d bytes, and no end comes", c.wholeBody)
+		if bytes += int64(len(a.Body)); bytes > c.vettedBodies {
+			return nil, contradiction(operation, "the list has more than %d bytes, and no end comes", c.vettedBodies)
 		}
 		list = append(list, page.List...)
 		if page.Next == "" || len(page.List) == 0 {
