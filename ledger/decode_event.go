@@ -19,21 +19,11 @@ func (d *decoder) repeatedUpdateOffset() {
 	}
 }
 
-func (d *decoder) transactionEvents(u *Update) {
+func (d *decoder) events(u *Update, variants *known[Update]) {
 	for next := d.begin(); next && !d.refused; next = d.more() {
-		d.event(u, transactionEvents)
-	}
-}
-
-func (d *decoder) reassignmentEvents(u *Update) {
-	for next := d.begin(); next && !d.refused; next = d.more() {
-		d.event(u, reassignmentEvents)
-	}
-}
-
-func (d *decoder) event(u *Update, variants *known[Update]) {
-	begun := d.here()
-	if raw := variants.variant(d, u); raw != nil && !d.refused {
-		u.Unknown = append(u.Unknown, d.unknownEvent(begun, raw))
+		begun := d.here()
+		if raw := variants.variant(d, u); raw != nil && !d.refused {
+			u.Unknown = append(u.Unknown, d.unknownEvent(begun, raw))
+		}
 	}
 }

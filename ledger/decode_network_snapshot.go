@@ -21,21 +21,21 @@ type NetworkSnapshotPage struct {
 // DecodeNetworkSnapshot decodes an answer of a Scan's POST /v1/state/acs (interface.md, "Updates of a network"). All
 // errors are *DecodeError.
 func DecodeNetworkSnapshot(body []byte) (NetworkSnapshotPage, error) {
-	return decode(body, answer{levels: 2, list: "created_events", plain: true},
-		func(d *decoder) (page NetworkSnapshotPage) {
-			networkSnapshotMembers.read(d, &page)
-			return page
-		})
+	return decodeNetworkContracts(body, networkSnapshotMembers)
+}
+
+func decodeNetworkContracts(body []byte, members *known[NetworkSnapshotPage]) (NetworkSnapshotPage, error) {
+	form := answer{levels: 2, list: "created_events", plain: true}
+	return decode(body, form, func(d *decoder) (page NetworkSnapshotPage) {
+		members.read(d, &page)
+		return page
+	})
 }
 
 // DecodeNetworkContracts decodes contracts of a snapshot that a Scan service keeps in files: an object that has them as
 // its list created_events. All errors are *DecodeError.
 func DecodeNetworkContracts(body []byte) ([]NetworkContract, error) {
-	page, err := decode(body, answer{levels: 2, list: "created_events", plain: true},
-		func(d *decoder) (page NetworkSnapshotPage) {
-			networkContractsMembers.read(d, &page)
-			return page
-		})
+	page, err := decodeNetworkContracts(body, networkContractsMembers)
 	return page.Contracts, err
 }
 

@@ -248,7 +248,7 @@ var transactionMembers = membersOf(
 	may("commandId", func(d *decoder, u *Update) { u.CommandID = d.rareText() }),
 	may("workflowId", func(d *decoder, u *Update) { u.WorkflowID = d.rareText() }),
 	must("effectiveAt", func(d *decoder, u *Update) { u.EffectiveAt = d.time() }),
-	must("events", (*decoder).transactionEvents),
+	must("events", func(d *decoder, u *Update) { d.events(u, transactionEvents) }),
 	must("offset", func(d *decoder, u *Update) { u.Offset = d.updateOffset() }),
 	must("synchronizerId", func(d *decoder, u *Update) { u.SynchronizerID = d.commonText() }),
 	may("traceContext", (*decoder).trace),
@@ -263,7 +263,7 @@ var reassignmentMembers = membersOf(
 	may("commandId", func(d *decoder, u *Update) { u.CommandID = d.rareText() }),
 	may("workflowId", func(d *decoder, u *Update) { u.WorkflowID = d.rareText() }),
 	must("offset", func(d *decoder, u *Update) { u.Offset = d.updateOffset() }),
-	must("events", (*decoder).reassignmentEvents),
+	must("events", func(d *decoder, u *Update) { d.events(u, reassignmentEvents) }),
 	may("traceContext", (*decoder).trace),
 	must("recordTime", func(d *decoder, u *Update) { u.RecordTime = d.time() }),
 	may("synchronizerId", func(d *decoder, u *Update) { u.SynchronizerID = d.commonText() }), // 3.3 leaves it out

@@ -135,6 +135,12 @@ func (d *decoder) identifier() string {
 	return id
 }
 
+func (d *decoder) optionalIdentifier() *string {
+	to := d.singles.one()
+	*to = d.identifier()
+	return to
+}
+
 // partyList reads a list of parties, which is a set.
 func (d *decoder) partyList() []string {
 	return d.textList(d.parties, func() string { return *d.commonText() })

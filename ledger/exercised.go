@@ -39,10 +39,7 @@ var exercisedMembers = membersOf(
 	must("nodeId", func(d *decoder, e *ExercisedEvent) { e.NodeID = d.nodeID() }),
 	must("contractId", func(d *decoder, e *ExercisedEvent) { e.ContractID = d.rareID() }),
 	must("templateId", func(d *decoder, e *ExercisedEvent) { e.TemplateID = d.identifier() }),
-	may("interfaceId", func(d *decoder, e *ExercisedEvent) {
-		e.InterfaceID = d.singles.one()
-		*e.InterfaceID = d.identifier()
-	}),
+	may("interfaceId", func(d *decoder, e *ExercisedEvent) { e.InterfaceID = d.optionalIdentifier() }),
 	must("choice", func(d *decoder, e *ExercisedEvent) { e.Choice = *d.commonText() }),
 	may("choiceArgument", func(d *decoder, e *ExercisedEvent) { e.Argument = d.payload() }),
 	must("actingParties", func(d *decoder, e *ExercisedEvent) { e.ActingParties = d.partyList() }),
@@ -73,8 +70,5 @@ var networkExercisedMembers = membersOf(
 	may("exercise_result", func(d *decoder, e *networkExerciseEvent) { e.Result = d.payload() }),
 	must("consuming", func(d *decoder, e *networkExerciseEvent) { e.Consuming = d.boolean() }),
 	must("acting_parties", func(d *decoder, e *networkExerciseEvent) { e.ActingParties = d.partyList() }),
-	may("interface_id", func(d *decoder, e *networkExerciseEvent) {
-		e.InterfaceID = d.singles.one()
-		*e.InterfaceID = d.identifier()
-	}),
+	may("interface_id", func(d *decoder, e *networkExerciseEvent) { e.InterfaceID = d.optionalIdentifier() }),
 )
