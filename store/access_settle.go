@@ -22,7 +22,8 @@ const (
 
 // ownersViews are the views in the schema of tables that keep their owner's rights: policies ask them, or they show
 // nothing about other parties.
-var ownersViews = []string{"my_lists", "my_parties", "my_positions", "my_history", "interface_names", "scope_ranges", "hosting_asked"}
+var ownersViews = []string{"my_lists", "my_parties", "my_positions", "my_history", "interface_names", "scope_ranges",
+	"hosting_asked"}
 
 func readableNames() []string { return tables.Names(tables.Readable()) }
 
