@@ -10,10 +10,9 @@ LABEL org.opencontainers.image.title="ledgerindexer" \
 COPY dist/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY dist/indexer dist/backfill dist/sandbox /
 
-# Nobody: there is no user database. The sandbox may keep its state in a volume, which takes its owner from here. What
-# is read from an object store is kept in /tmp.
+# Nobody: there is no user database. The sandbox may keep its state in a volume, which takes its owner
+# from here.
 COPY --chown=65532:65532 dist/state /state
-COPY --chown=65532:65532 dist/state /tmp
 USER 65532:65532
 EXPOSE 8080
 ENTRYPOINT ["/indexer"]

@@ -419,5 +419,5 @@ BEGIN ATOMIC
     FROM (SELECT o.ledger_offset FROM holding_offsets(token_events_of.party) o ORDER BY o.ledger_offset DESC) h
     CROSS JOIN LATERAL owned_movements(h.ledger_offset) m
     WHERE m.party = token_events_of.party AND btint8cmp(h.ledger_offset, (SELECT ledger.latest_offset())) <> 1
-      AND EXISTS (SELECT FROM updates u WHERE u.ledger_offset = h.ledger_offset); END;
+      AND EXISTS (SELECT FROM updates u WHERE u.ledger_offset = h.ledger_offset OFFSET 0); END;
 COMMENT ON FUNCTION ledger.token_events_of(text) IS 'The rows of ledger.token_events of one party. Only updates that make or end a holding of the party are looked at, found by an index. A role that is limited to parties looks at all updates that it and the party see, and so does everybody after a change of the scope that took something away, without --reassignments, or where ledger.state_floor() is NULL: there the party has to be a stakeholder of the holdings that it owns, and a range of ledger_offset helps.';

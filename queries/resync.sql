@@ -81,7 +81,7 @@ SELECT coalesce((
 ), (
     SELECT s.scope FROM snapshots s WHERE s.snapshot_offset = @at
 ), (
-    SELECT c.scope FROM coverage c WHERE c.stream = 'updates' AND c.from_exclusive = @at
+    SELECT c.scope FROM coverage c WHERE c.stream = 'updates' AND c.from_exclusive = @at ORDER BY c.to_inclusive LIMIT 1
 ), '')::text AS scope;
 
 -- name: ResyncPlaces :many

@@ -73,10 +73,10 @@ func part(ctx context.Context, db *store.Store, cfg *Reanchor, logger *slog.Logg
 	if !indexed {
 		return done, db.CheckReset(ctx, 0)
 	}
-	open := func(scope ledger.Scope) (source, error) {
-		return newParticipantSource(cfg.Ledger, cfg.RequestLimits, scope, logger, observation{})
+	open := func(scope ledger.Scope, seen observation) (source, error) {
+		return newParticipantSource(cfg.Ledger, cfg.RequestLimits, scope, logger, seen)
 	}
-	from, err := open(scope)
+	from, err := open(scope, observation{})
 	if err != nil {
 		return done, err
 	}
@@ -94,7 +94,8 @@ func part(ctx context.Context, db *store.Store, cfg *Reanchor, logger *slog.Logg
 			return done, err
 		}
 	}
-	stored := newSourceByScope(db, from, scope, open)
+	stored := newSourceByScope(db, from, scope,
+		func(earlier ledger.Scope) (source, error) { return open(earlier, observation{reached: true}) })
 	defer stored.Close()
 	report, end := meterSteps(ctx, logger)
 	defer end()

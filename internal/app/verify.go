@@ -300,7 +300,7 @@ func (v *verifyRun) updates(ctx context.Context) error {
 			Do: "start `indexer run` with exactly the scope flags that the database was begun with: it records them again",
 		}
 	}
-	from, err := v.open(scope)
+	from, err := v.open(scope, observation{})
 	if err != nil {
 		return err
 	}
@@ -315,7 +315,8 @@ func (v *verifyRun) updates(ctx context.Context) error {
 	if err := tellStored(ctx, v.Database.Store, from); err != nil {
 		return err
 	}
-	stored := newSourceByScope(v.Database.Store, from, scope, v.open)
+	stored := newSourceByScope(v.Database.Store, from, scope,
+		func(earlier ledger.Scope) (source, error) { return v.open(earlier, observation{reached: true}) })
 	defer stored.Close()
 	updates := audit.Updates{Verification: &v.Verification, Source: stored, Scope: scope, Selection: v.cfg.Selection()}
 	if network, ok := from.(*Network); ok {
@@ -326,11 +327,11 @@ func (v *verifyRun) updates(ctx context.Context) error {
 	return err
 }
 
-func (v *verifyRun) open(scope ledger.Scope) (source, error) {
+func (v *verifyRun) open(scope ledger.Scope, seen observation) (source, error) {
 	if v.cfg.OfNetwork() {
-		return newNetwork(v.cfg.Scan(), v.Logger, observation{})
+		return newNetwork(v.cfg.Scan(), v.Logger, seen)
 	}
-	return newParticipantSource(v.cfg.Ledger(), v.cfg.RequestLimits, scope, v.Logger, observation{})
+	return newParticipantSource(v.cfg.Ledger(), v.cfg.RequestLimits, scope, v.Logger, seen)
 }
 
 // tellStored passes to a source how far its updates are stored.

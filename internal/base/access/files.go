@@ -58,7 +58,7 @@ func checkToken(token string) error {
 	switch lines := strings.Count(token, "\n") + 1; {
 	case token == "":
 		return errors.New("is empty")
-	case token == "null": // as a script writes it that found none
+	case token == "null", strings.EqualFold(token, "Bearer"): // as a script writes it that found none
 		return errors.New("holds no token, but what is written where one is missing")
 	case strings.ContainsAny(token, "\"'`{}[]"):
 		return errors.New("must hold the token and nothing else, and has quotes or brackets in it")

@@ -21,6 +21,7 @@ func TestTokensThatAreRefused(t *testing.T) {
 		"'hunter2'":                          "has quotes or brackets in it",
 		`["hunter2"]`:                        "has quotes or brackets in it",
 		`{"access_token": "hunter2"}`:        "has quotes or brackets in it",
+		"Bearer \n":                          "holds no token, but what is written where one is missing",
 		"null\n":                             "holds no token, but what is written where one is missing",
 		"hunter\x01":                         "has characters that a header can't hold",
 		"hünter2":                            "has characters that a header can't hold",

@@ -176,7 +176,7 @@ func (p *Packages) merge(s *Subject, shape *Shape, root []string,
 	}
 	for _, d := range slices.Backward(s.definitions) {
 		expr := of(d)
-		if expr == nil { // no package says it
+		if expr == nil { // such as a key of a template that has none
 			continue
 		}
 		t, err := p.Resolver().Resolve(expr)

@@ -267,7 +267,7 @@ SELECT coalesce((
 ), (
     SELECT s.scope FROM snapshots s WHERE s.snapshot_offset = $1
 ), (
-    SELECT c.scope FROM coverage c WHERE c.stream = 'updates' AND c.from_exclusive = $1
+    SELECT c.scope FROM coverage c WHERE c.stream = 'updates' AND c.from_exclusive = $1 ORDER BY c.to_inclusive LIMIT 1
 ), '')::text AS scope
 `
 
