@@ -145,8 +145,7 @@ SELECT i.interface_id, split_part(i.interface_id, ':', 2) AS module_name, split_
             FROM scopes s, jsonb_array_elements_text(s.definition -> 'interfaces') a (asked)
             WHERE substr(a.asked, strpos(a.asked, ':')) = substr(i.interface_id, strpos(i.interface_id, ':')))
        ) AS package_name
-FROM (SELECT DISTINCT x.interface_id FROM template_interfaces x) i
-OFFSET 0; -- not worked out again for each row that is joined
+FROM (SELECT DISTINCT x.interface_id FROM template_interfaces x) i;
 COMMENT ON VIEW interface_names IS 'The interfaces that have views, with the parts of their ids.';
 
 CREATE VIEW ledger.interface_views WITH (security_invoker = true) AS

@@ -32,6 +32,7 @@ COMMENT ON VIEW pqs.__archivals IS 'Archivals, from archived events and consumin
 
 CREATE OR REPLACE VIEW pqs.__views WITH (security_invoker = true) AS
 SELECT v.ledger_offset, v.node_id, v.interface_id, v.view_value FROM interface_views v WHERE coalesce(v.status_code, 0) = 0;
+-- Names of interfaces are joined behind OFFSET 0: else they would be worked out again for each row.
 COMMENT ON VIEW pqs.__views IS 'Interface views of creation events, to be looked up.';
 
 CREATE OR REPLACE VIEW pqs.__assignments WITH (security_invoker = true) AS
@@ -137,7 +138,7 @@ SELECT NULL, l.template_ref, v.interface_id, l.active_from, l.until_offset,
        l.observers, l.witnesses, l.divulged_only, l.creation_package_id, NULL::bytea
 FROM pqs.__template_lives l
 CROSS JOIN LATERAL (SELECT * FROM pqs.__views w WHERE w.ledger_offset = l.active_from AND w.node_id = l.node_id OFFSET 0) v
-JOIN interface_names n ON n.interface_id = v.interface_id;
+JOIN (SELECT * FROM interface_names OFFSET 0) n ON n.interface_id = v.interface_id;
 COMMENT ON VIEW pqs.__lives IS 'Lifetimes of contracts, once for their template and once for each interface view: what active() reads.';
 
 CREATE OR REPLACE VIEW pqs.__template_contracts WITH (security_invoker = true) AS
@@ -190,7 +191,7 @@ SELECT NULL, c.template_ref, v.interface_id,
        c.observers, c.witnesses, c.divulged_only, c.creation_package_id, NULL::bytea
 FROM pqs.__template_contracts c
 CROSS JOIN LATERAL (SELECT * FROM pqs.__views w WHERE w.ledger_offset = c.ledger_offset AND w.node_id = c.node_id OFFSET 0) v
-JOIN interface_names n ON n.interface_id = v.interface_id;
+JOIN (SELECT * FROM interface_names OFFSET 0) n ON n.interface_id = v.interface_id;
 COMMENT ON VIEW pqs.__all_contracts IS 'Contracts, once for their template and once for each interface view: what creates() reads.';
 
 CREATE OR REPLACE VIEW pqs.__ends WITH (security_invoker = true) AS
@@ -221,7 +222,7 @@ SELECT NULL, c.template_ref, v.interface_id, c.ended_offset,
        c.observers, c.witnesses, c.divulged_only, c.creation_package_id, NULL::bytea
 FROM pqs.__ends c
 CROSS JOIN LATERAL (SELECT * FROM pqs.__views w WHERE w.ledger_offset = c.ledger_offset AND w.node_id = c.node_id OFFSET 0) v
-JOIN interface_names n ON n.interface_id = v.interface_id;
+JOIN (SELECT * FROM interface_names OFFSET 0) n ON n.interface_id = v.interface_id;
 COMMENT ON VIEW pqs.__all_ends IS 'Contracts by their archival, once for their template and once for each interface view: what archives() reads.';
 
 CREATE OR REPLACE VIEW pqs.__contracts WITH (security_invoker = true) AS

@@ -24,13 +24,6 @@ func (s *SealTask) AddTransactions(source ingest.TransactionsSource, database *S
 }
 
 // How much is compared and sealed at once.
-const (
-	// fullWindow is how many updates or records a full window has.
-	fullWindow = 1000
-	// sealBytes is about how many bytes of JSON a window has at most: all of it is in memory when it is compared.
-	sealBytes = 8 << 20
-)
-
 type updateSeals struct {
 	*SealTask
 	sealMemory

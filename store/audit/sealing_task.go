@@ -15,6 +15,10 @@ const (
 	longestOpen = 10 * time.Minute
 	// How often to look for windows to seal when there are none.
 	lookEvery = 10 * time.Second
+	// fullWindow is how many updates or records a full window has.
+	fullWindow = 1000
+	// sealBytes is about how many bytes of JSON a window has at most: all of it is in memory when it is compared.
+	sealBytes = 8 << 20
 )
 
 // SealTask is the background task that compares what is stored with its source again, window by window, and seals each
