@@ -73,6 +73,7 @@ type SnapshotProgress struct {
 	Entries  int64 // stored so far
 	Finished bool  // everything is stored: nothing is left to do
 	Pruned   bool  // its rows were made of what was stored, when everything before was pruned
+	Mixed    bool  // some of these were read in another scope than the snapshot's
 }
 
 // After returns the progress after one more page.

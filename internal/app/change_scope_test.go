@@ -366,13 +366,15 @@ func TestRightsOfAPartyThatWasTakenAway(t *testing.T) {
 
 	v := VerifyConfig{Database: config.Database{DatabaseURL: w.database}, Sources: config.Sources{LedgerURL: w.ledgerURL}, Verify: config.Verify{All: true}}
 	v.LedgerAccess.TokenFile = token
-	verified := func() error {
-		_, err := RunVerify(t.Context(), v, testLogger(t), func(d audit.Difference) { t.Error(d) })
-		return err
+	verified := func() (VerifyResult, error) {
+		return RunVerify(t.Context(), v, testLogger(t), func(d audit.Difference) { t.Error(d) })
 	}
-	requireProblem(t, verified(), "the scope of then", "lacks CanReadAs for party "+parties[1], "the earlier scope", "`indexer prune`")
+	_, err := verified()
+	requireProblem(t, err, "the scope of then", "lacks CanReadAs for party "+parties[1], "the earlier scope", "`indexer prune`")
 	prune(t, w.database, offsetAfter(w.ledger, w.ledger.Offset(85))+1)
-	require.NoError(t, verified())
+	result, err := verified()
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(result.Notes, "; "), "the scope was changed before it", "what their creations say is not compared")
 }
 
 // knowing is a source that knows some parties.

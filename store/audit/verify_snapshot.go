@@ -49,7 +49,7 @@ func (u *Updates) carried(ctx context.Context) error {
 		return nil
 	}
 	if begun.Pruned {
-		return u.carriedByPruning(ctx, at)
+		return u.carriedByPruning(ctx, at, begun.Mixed)
 	}
 	var surplus []EntryKey
 	err = u.walkCarried(ctx, at, func(key EntryKey, d Difference) {
@@ -103,12 +103,16 @@ func (u *Updates) walkCarried(ctx context.Context, at ledger.Offset, extra EachS
 // carriedByPruning compares the rows that pruning made of what was active at the floor. They were made of events, so,
 // as in active, it does not compare what the participant's snapshot has in another form than its stream. It does not
 // repair them, because only the snapshot could replace them; what follows from them is repaired later. A participant
-// that has no snapshot there leaves them without a comparison.
-func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset) error {
+// that has no snapshot there leaves them without a comparison, and so does another scope that some were read in (mixed).
+func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset, mixed bool) error {
 	if !u.Scope.Reassignments {
 		return nil // active says so
 	}
-	whole := true
+	whole := !mixed
+	if mixed {
+		u.Note("the creations of contracts that were active at offset %d, up to which everything was pruned: the scope was "+
+			"changed before it, and the participant shows them as of now", at)
+	}
 	err := u.compareActive(ctx, at, nil, func(d Difference) {
 		if d.Rendering == nil && !slices.Contains(ofActiveSet, d.Relation) {
 			whole = false

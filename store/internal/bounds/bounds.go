@@ -101,5 +101,6 @@ func SnapshotProgress(row dbsqlc.Snapshots) ledger.SnapshotProgress {
 		At:      ledger.Offset(row.SnapshotOffset),
 		Next:    ledger.Token{Kind: ledger.TokenKind(row.TokenKind), Value: row.Token},
 		Entries: row.Entries, Finished: row.FinishedAt.Valid, Pruned: row.Pruned != nil && *row.Pruned,
+		Mixed: row.Mixed != nil && *row.Mixed,
 	}
 }
