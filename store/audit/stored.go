@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"fmt"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
@@ -9,6 +10,7 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/tables"
 )
 
 var queries = dbsqlc.New()
@@ -34,4 +36,18 @@ func newWriter(s *store.Store, leader *store.Leader) writer { return writer{New(
 // pruning made; nil: there is none.
 func (s *Stored) FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
 	return bounds.CarriedSnapshot(ctx, s.db.Pool)
+}
+
+// refuseChangedScope returns errScopeChanged where another scope is in force than the one in which something was read.
+func (s *Stored) refuseChangedScope(ctx context.Context, db dbsqlc.DBTX, scope ledger.Scope) error {
+	list, err := queries.ScopesInUse(ctx, db, tables.StreamUpdates)
+	if err != nil {
+		return fmt.Errorf("read which scope is in force: %w", err)
+	}
+	for _, row := range list {
+		if row.Scope != scope.Hash() {
+			return errScopeChanged
+		}
+	}
+	return nil
 }

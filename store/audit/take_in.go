@@ -18,9 +18,9 @@ import (
 // TakeIn makes what is active as of an offset what the participant shows there, as a resync does, where no update says
 // so: of its entries those begin there that are not active here, and what has the keys, which are those of ActiveAt,
 // ends there. What follows from that follows in the same transaction, which takes about as long as RepairDerived.
-// Events, and what was active before the offset, stay as they are. During a change of the scope the error is a
-// *ledger.Problem.
-func (r *Repairer) TakeIn(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry,
+// Events, and what was active before the offset, stay as they are. The entries and keys are of a scope: where another
+// one is in force the error is errScopeChanged, and during a change of the scope a *ledger.Problem.
+func (r *Repairer) TakeIn(ctx context.Context, scope ledger.Scope, at ledger.Offset, entries []ledger.ContractEntry,
 	gone []EntryKey) (err error) {
 	defer pg.Wrap(&err, "take in what is active as of offset %d", at)
 	entries = r.term.Redacted.Entries(entries)
@@ -43,6 +43,9 @@ func (r *Repairer) TakeIn(ctx context.Context, at ledger.Offset, entries []ledge
 				What: "what the participant shows as active is not taken in while the scope is changed",
 				Do:   "let `indexer run --change-scope` finish, and verify again",
 			}
+		}
+		if err := r.stored.refuseChangedScope(ctx, tx, scope); err != nil {
+			return err
 		}
 		node, err := queries.ResyncNode(ctx, tx, int64(at))
 		if err != nil {

@@ -33,7 +33,7 @@ func TestNothingIsTakenInBelowTheFloor(t *testing.T) {
 	r := newReread(t)
 	r.Exec("UPDATE indexer.floors SET history_floor = 50, state_floor = 50")
 	before := r.rows()
-	err := r.repairs(r.leader.store).TakeIn(t.Context(), 40,
+	err := r.repairs(r.leader.store).TakeIn(t.Context(), storetest.Scope, 40,
 		[]ledger.ContractEntry{storetest.ActiveEntry(40, 0, "another", "sync::1", 0)}, nil)
 	require.ErrorContains(t, err, "it is known from offset 50 on")
 	require.Equal(t, before, r.rows())

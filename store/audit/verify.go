@@ -138,6 +138,11 @@ func indexed(ctx context.Context, db *store.Store) (store.Extent, error) {
 var errTransactionsChanged = errors.New("the service of the transaction history served other records in the same " +
 	"place than before: it changed while it was read; verify again")
 
+// errScopeChanged is the error for a scope that was changed during a verification, which compares what is active in the
+// scope that was in force when it began.
+var errScopeChanged = errors.New("the scope was changed while it was verified, and what is active is stored in " +
+	"another one than was read: verify again")
+
 // mostTries is how often something is tried before verification gives up, which takes about two minutes.
 const mostTries = 10
 
@@ -168,5 +173,5 @@ func (v *Verification) repair(ctx context.Context, repair func() error) (err err
 // final reports whether an error is permanent, or means something that the caller handles.
 func final(err error) bool {
 	return ingest.Lasting(err) || errors.Is(err, ledger.ErrNotOffered) || errors.Is(err, ledger.ErrNotFound) ||
-		errors.Is(err, errTransactionsChanged)
+		errors.Is(err, errTransactionsChanged) || errors.Is(err, errScopeChanged)
 }

@@ -122,7 +122,7 @@ func (u *Updates) takeIn(ctx context.Context, at ledger.Offset) error {
 	}
 	u.Note("contracts that begin or end at offset %d because the participant shows otherwise there than its updates say: "+
 		"%d and %d", at, len(taken.missing), len(taken.gone))
-	return u.repair(ctx, func() error { return u.Repairer.TakeIn(ctx, at, taken.missing, taken.gone) })
+	return u.repair(ctx, func() error { return u.Repairer.TakeIn(ctx, u.Scope, at, taken.missing, taken.gone) })
 }
 
 // currentPatience is how long the watermark is waited for, so that the active set can be compared at the ledger's end.

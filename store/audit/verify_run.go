@@ -19,6 +19,10 @@ func (u *Updates) Run(ctx context.Context) (UpdatesResult, error) {
 			"missing: verify again", now.Watermark)
 		err = errors.Join(reset, err)
 	}
+	changed := u.Database.refuseChangedScope(ctx, u.Database.db.Pool, u.Scope)
+	if errors.Is(changed, errScopeChanged) && !errors.Is(err, errScopeChanged) {
+		err = errors.Join(changed, err)
+	}
 	return u.result, err
 }
 

@@ -145,6 +145,9 @@ func (u *Updates) compareActive(ctx context.Context, at ledger.Offset, first *le
 // its key. first is the first page, if it was read already.
 func (u *Updates) walkActive(ctx context.Context, at ledger.Offset, first *ledger.SnapshotPage,
 	differs func(entries []ledger.ContractEntry) Found, extra EachStored) error {
+	if err := u.Database.refuseChangedScope(ctx, u.Database.db.Pool, u.Scope); err != nil {
+		return err // all would differ
+	}
 	w := u.walk("active contracts", at, first)
 	w.compare = func(ctx context.Context, _ int64, entries []ledger.ContractEntry, again bool) ([]EntryKey, error) {
 		found := ignore

@@ -374,6 +374,38 @@ func TestADatabaseIsResetMeanwhile(t *testing.T) {
 	require.NotEmpty(t, found)
 }
 
+// Where the scope is changed while it is compared, what is active is that of another scope than what is shown, and
+// nothing is taken in, or ended.
+func TestTheScopeIsChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := newReread(t)
+	var changed map[string][]string
+	r.reading = func(after ledger.Offset) {
+		if after >= 50 && after < 90 {
+			r.reading = nil
+			scope := storetest.Scope
+			scope.Parties = []string{"alice"}
+			resync := r.leader.Resync(false)
+			progress, err := resync.BeginSnapshot(t.Context(), "", scope, 100)
+			require.NoError(t, err)
+			_, err = resync.WriteSnapshotPage(t.Context(), progress, nil, ledger.SnapshotPage{Entries: activeUpTo(40), Last: true})
+			require.NoError(t, err)
+			changed = r.rows()
+		}
+	}
+	u, found, err := r.verify(&r.shown, true, Selection{All: true})
+	require.ErrorIs(t, err, errScopeChanged)
+	require.Empty(t, found)
+	require.Zero(t, u.result.Repaired)
+	require.NotEmpty(t, changed)
+	require.Equal(t, changed, r.rows())
+
+	repairer := r.repairs(r.leader.store)
+	err = repairer.TakeIn(t.Context(), storetest.Scope, 100, activeUpTo(100), nil)
+	require.ErrorIs(t, err, errScopeChanged)
+	require.Equal(t, changed, r.rows())
+}
+
 // Updates that the comparison of what follows shows to be missing are read again, in order and neighbours together. A
 // row that follows from nothing may be all that is left of an event that is lost: what it followed from is read again
 // before it goes.
