@@ -122,6 +122,10 @@ func (u *Updates) takeIn(ctx context.Context, at ledger.Offset) error {
 	}
 	u.Note("contracts that begin or end at offset %d because the participant shows otherwise there than its updates say: "+
 		"%d and %d", at, len(taken.missing), len(taken.gone))
+	if max(len(taken.missing), len(taken.gone)) == mostTakenIn {
+		u.Note("the rest of such contracts: one repair takes in, and ends, %d at most: run `indexer verify --all --repair` "+
+			"again", mostTakenIn)
+	}
 	return u.repair(ctx, func() error { return u.Repairer.TakeIn(ctx, u.Scope, at, taken.missing, taken.gone) })
 }
 
