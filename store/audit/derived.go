@@ -128,7 +128,7 @@ func rowNameSQL(table *tables.Table) string {
 
 // dangling looks for offsets that have events and no update.
 func (c *derivedComparison) dangling(ctx context.Context) error {
-	var events []string
+	events := []string{"SELECT s.ledger_offset FROM resync_deactivations s"} // which end some too
 	for _, table := range tables.In(tables.Facts) {
 		if table.Name != "updates" {
 			events = append(events, "SELECT s.ledger_offset FROM "+table.Name+" s WHERE "+
