@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
+	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
@@ -118,6 +121,28 @@ func (p *sourceByScope) ReadUpdates(ctx context.Context, after, to ledger.Offset
 	page, err := from.ReadUpdates(ctx, after, min(to, upTo))
 	page.Scope = scope
 	return page, err
+}
+
+// TailUpdates implements source. A page ends where the scope does. In an earlier scope it is read up to there first:
+// that nothing comes in it does not say that the ledger ends.
+func (p *sourceByScope) TailUpdates(ctx context.Context, after ledger.Offset, limit int,
+	idle time.Duration) (page ledger.Page, full bool, err error) {
+	from, scope, upTo, err := p.at(ctx, after)
+	if err != nil {
+		return ledger.Page{}, false, err
+	}
+	if scope != p.scope {
+		page, err = from.ReadUpdates(ctx, after, upTo)
+		if !ingest.Lasting(err) { // else the ledger may end before
+			return page, page.To < upTo, err
+		}
+	}
+	page, full, err = from.TailUpdates(ctx, after, limit, idle)
+	if page.To > upTo {
+		page.To, page.Checkpoints = upTo, nil
+		page.Updates = slices.DeleteFunc(page.Updates, func(u ledger.Update) bool { return u.Offset > upTo })
+	}
+	return page, full, err
 }
 
 // UpdateOfScope implements source. An update that is not stored is looked up in the scope in force.
