@@ -43,12 +43,16 @@ func (s *Stored) CompareCoverage(ctx context.Context, end *ledger.Offset,
 		}
 		holes = covered.Missing(ledger.Range{From: extent.HistoryFloor, To: upTo})
 		for _, hole := range holes {
-			row := fmt.Sprintf("from_exclusive %d, to_inclusive %d", hole.From, hole.To)
-			found(derivedDifference(Missing, "coverage", row))
+			found(uncovered(hole))
 		}
 		return nil
 	})
 	return holes, err
+}
+
+// uncovered is the difference of a hole.
+func uncovered(hole ledger.Range) Difference {
+	return derivedDifference(Missing, "coverage", fmt.Sprintf("from_exclusive %d, to_inclusive %d", hole.From, hole.To))
 }
 
 // extentBefore returns how much the database holds. The error is a *ledger.Problem where the ledger ends before it.

@@ -47,8 +47,11 @@ func (u *Updates) run(ctx context.Context) error {
 		}
 	}
 	for _, hole := range holes {
-		hole = u.stillServed("updates that are not covered,", hole)
-		if err := u.readRange(ctx, "offsets that are not covered", hole, true); err != nil {
+		served := u.stillServed("updates that are not covered,", hole)
+		if lost := (ledger.Range{From: hole.From, To: min(served.From, hole.To)}); lost.From < lost.To && u.Repairer != nil {
+			u.leaves(uncovered(lost))
+		}
+		if err := u.readRange(ctx, "offsets that are not covered", served, true); err != nil {
 			return err
 		}
 	}
@@ -87,12 +90,12 @@ func (u *Updates) ask(ctx context.Context) error {
 }
 
 // coverage compares the watermark with the ledger's end, and looks for holes. certain says that the watermark is right
-// now.
+// now, and that no update may be missing below it.
 func (u *Updates) coverage(ctx context.Context) (holes []ledger.Range, certain bool, err error) {
 	u.begin("coverage, checkpoint and floors")
 	differences, err := u.compared(ctx, func(found Found) (err error) {
 		holes, err = u.Database.CompareCoverage(ctx, u.beyond, found)
 		return err
 	}, func() error { return u.Repairer.RepairCoverage(ctx, u.beyond) })
-	return holes, differences == 0 || u.Repairer != nil, err
+	return holes, len(holes) == 0 && (differences == 0 || u.Repairer != nil), err
 }

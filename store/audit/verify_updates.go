@@ -81,7 +81,7 @@ func (u *Updates) compared(ctx context.Context, compare func(Found) error,
 }
 
 // repaired repairs what differs, and compares again. Holes in the coverage do not count as left: a later step closes
-// them.
+// them, or counts what of them it can't.
 func (u *Updates) repaired(ctx context.Context, compare func(Found) error, repair func() error) error {
 	if err := u.repair(ctx, repair); err != nil {
 		return err

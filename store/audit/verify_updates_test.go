@@ -136,7 +136,7 @@ func (s *slowOver) ReadUpdates(ctx context.Context, after, to ledger.Offset) (le
 }
 
 // Holes are read again, whatever was chosen, as far as the participant shows what belongs there, and are covered then
-// also where all of it is stored.
+// also where all of it is stored. What it does not show stays uncovered, and counts as left.
 func TestHolesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -163,9 +163,21 @@ func TestHolesAreReadAgain(t *testing.T) {
 			require.Contains(t, found, "coverage 0")
 			require.Len(t, u.Notes, c.notes, u.Notes)
 			require.Equal(t, c.coverage, r.Coverage())
-			require.Equal(t, c.pruned < 22, u.Left == 0)
+			require.Equal(t, c.pruned == 0, u.Left == 0)
 		})
 	}
+}
+
+// What is lost with its coverage, below the watermark, is a hole, and not a fork that the participant has in its place.
+func TestAHoleUpToTheWatermarkIsNoFork(t *testing.T) {
+	t.Parallel()
+	r := newReread(t)
+	r.damage("UPDATE indexer.coverage SET to_inclusive = 90", "DELETE FROM indexer.updates WHERE ledger_offset > 90",
+		"DELETE FROM indexer.created WHERE ledger_offset > 90")
+	u, _, err := r.verify(&r.shown, true, Selection{})
+	require.NoError(t, err)
+	require.Zero(t, u.Left)
+	require.Equal(t, r.whole, r.rows())
 }
 
 // What the active set shows is repaired where it comes from, also if that was not read again by itself; what is left
