@@ -26,13 +26,9 @@ UPDATE verifications SET repaired_at = greatest(clock_timestamp(), verified_at +
 WHERE stream = @stream AND from_exclusive < @to_inclusive AND to_inclusive > @from_exclusive;
 
 -- name: VerificationAgain :many
--- The first window to be compared again: one that differed, from a place on, or one that was repaired since it was compared. One that
--- is stored in an earlier scope than the one in force waits.
+-- The first window to be compared again: one that differed, from a place on, or one that was repaired since it was compared.
 SELECT v.from_exclusive, v.to_inclusive FROM verifications v
 WHERE v.stream = @stream AND (v.result = 'different' AND v.from_exclusive >= @at_least OR v.repaired_at > v.verified_at)
-  AND NOT EXISTS (
-      SELECT FROM coverage c JOIN floors f ON f.stream = c.stream
-      WHERE c.stream = v.stream AND c.scope <> f.changed_to AND c.from_exclusive < v.to_inclusive AND c.to_inclusive > v.from_exclusive)
 ORDER BY v.from_exclusive LIMIT 1;
 
 -- name: VerificationUnsealed :one

@@ -77,13 +77,16 @@ type RowsDigest struct {
 
 // NextWindow returns what is to be compared and sealed next of the updates or the transaction history; nil: everything
 // is. A window that has to be compared again comes first: one that begins at again or after it and differed, or one
-// that was repaired in part since. size is how many updates or records make a window full. before the
-// window that begins at known there are no holes; 0, or an offset where none begins: they are looked for everywhere.
+// that was repaired in part since. Where again is negative none does. size is how many updates or records make a window
+// full. Before the window that begins at known there are no holes; 0, or an offset where none begins: they are looked
+// for everywhere.
 func (s *Stored) NextWindow(ctx context.Context, stream string, size, again, known int64) (next *Window, err error) {
 	defer pg.Wrap(&err, "look for what of %s is not sealed yet", stream)
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		if next, err = s.windowAgain(ctx, tx, stream, again); err != nil || next != nil {
-			return err
+		if again >= 0 {
+			if next, err = s.windowAgain(ctx, tx, stream, again); err != nil || next != nil {
+				return err
+			}
 		}
 		next, err = s.unsealedWindow(ctx, tx, stream, size, known)
 		return err

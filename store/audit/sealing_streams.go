@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
@@ -31,10 +32,19 @@ type updateSeals struct {
 	database *Sealer
 	// updates of about sealBytes, at most those of a full one, by the window that was read last; 0: none was read yet
 	fit int64
+	// until then no window is compared again, because one could not be
+	leftTill time.Time
 }
 
+// leftFor is how long windows are left that are to be compared again, after one that can't be.
+const leftFor = time.Hour
+
 func (u *updateSeals) window(ctx context.Context) (*Window, error) {
-	return u.database.NextWindow(ctx, tables.StreamUpdates, cmp.Or(u.fit, u.size()), u.again, u.known)
+	again := u.again
+	if time.Now().Before(u.leftTill) {
+		again = -1
+	}
+	return u.database.NextWindow(ctx, tables.StreamUpdates, cmp.Or(u.fit, u.size()), again, u.known)
 }
 
 func (u *updateSeals) seal(ctx context.Context, w Window) (SealedWindow, bool, error) {
@@ -49,6 +59,18 @@ func (u *updateSeals) seal(ctx context.Context, w Window) (SealedWindow, bool, e
 		return u.sealUnseen(ctx, u.database, tables.StreamUpdates, w, SealNotShown)
 	}
 	page, err := u.read(ctx, w)
+	if w.Again && ingest.Lasting(err) {
+		// For example, it is of an earlier scope, with a party that may not be read any more. What was never compared must
+		// not wait for it.
+		u.leftTill = time.Now().Add(leftFor)
+		u.Logger.WarnContext(ctx, "what was repaired, or differed, can't be read again, and is not compared again now",
+			"stream", tables.StreamUpdates, "after", w.From, "up_to", w.To, "error", err)
+		next, err := u.window(ctx)
+		if err != nil || next == nil || !next.Full {
+			return SealedWindow{}, false, err
+		}
+		return u.seal(ctx, *next)
+	}
 	if err != nil {
 		return SealedWindow{}, false, err
 	}

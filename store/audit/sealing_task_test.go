@@ -148,6 +148,40 @@ func TestWhatDiffersIsComparedOnceMore(t *testing.T) {
 	require.Len(t, again.told, 3)
 }
 
+// A window of an earlier scope is compared again like any other. One that can't be read any more leaves what was never
+// compared its turn.
+func TestWindowsOfAnEarlierScopeAreComparedAgain(t *testing.T) {
+	t.Parallel()
+	r := newReread(t)
+	r.sealing().all("updates")
+	r.Exec("UPDATE indexer.coverage SET scope = 'earlier', to_inclusive = 60")
+	r.Exec("INSERT INTO indexer.coverage VALUES ('updates', $1, 60, 100)", storetest.Scope.Hash())
+	r.Exec("UPDATE indexer.floors SET changed_to = $1", storetest.Scope.Hash())
+	r.Exec("UPDATE indexer.verifications SET repaired_at = clock_timestamp() WHERE from_exclusive = 30")
+	s := r.sealing()
+	s.all("updates")
+	require.Len(t, s.told, 1)
+
+	r.Exec("UPDATE indexer.verifications SET repaired_at = clock_timestamp() WHERE from_exclusive = 30")
+	r.Exec("DELETE FROM indexer.verifications WHERE from_exclusive = 70")
+	s = newStepped(r.DB)
+	s.AddUpdates(forbidden{&r.shown}, r.leader.Sealer)
+	s.all("updates")
+	require.Len(t, s.told, 1)
+	require.EqualValues(t, 70, s.told[0].From)
+	require.Equal(t, 1, strings.Count(s.log.String(), "can't be read again"))
+}
+
+// forbidden does not show what comes before offset 60.
+type forbidden struct{ *shown }
+
+func (u forbidden) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+	if after < 60 {
+		return ledger.Page{}, &ledger.Problem{What: "the token lacks a right"}
+	}
+	return u.shown.ReadUpdates(ctx, after, to)
+}
+
 // What the participant has pruned is sealed as it is up to there, and said once. A window that is compared again stays
 // one.
 func TestPrunedWindowsAreSealedUpToThere(t *testing.T) {

@@ -14,9 +14,6 @@ import (
 const verificationAgain = `-- name: VerificationAgain :many
 SELECT v.from_exclusive, v.to_inclusive FROM verifications v
 WHERE v.stream = $1 AND (v.result = 'different' AND v.from_exclusive >= $2 OR v.repaired_at > v.verified_at)
-  AND NOT EXISTS (
-      SELECT FROM coverage c JOIN floors f ON f.stream = c.stream
-      WHERE c.stream = v.stream AND c.scope <> f.changed_to AND c.from_exclusive < v.to_inclusive AND c.to_inclusive > v.from_exclusive)
 ORDER BY v.from_exclusive LIMIT 1
 `
 
@@ -30,8 +27,7 @@ type VerificationAgainRow struct {
 	ToInclusive   int64 `db:"to_inclusive"`
 }
 
-// The first window to be compared again: one that differed, from a place on, or one that was repaired since it was compared. One that
-// is stored in an earlier scope than the one in force waits.
+// The first window to be compared again: one that differed, from a place on, or one that was repaired since it was compared.
 func (q *Queries) VerificationAgain(ctx context.Context, db DBTX, arg VerificationAgainParams) ([]VerificationAgainRow, error) {
 	rows, err := db.Query(ctx, verificationAgain, arg.Stream, arg.AtLeast)
 	if err != nil {
