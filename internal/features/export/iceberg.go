@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,20 +81,58 @@ func (e *Export) publish(ctx context.Context, manifests []Manifest) error {
 	return nil
 }
 
-// retract removes the metadata of tables whose views were dropped. Their files go with their ranges.
+// retract removes the metadata of tables whose views were dropped. Their files go with their ranges. What the export did
+// not write stays: tables of others may lie beside its own, and whole exports below it.
 func (e *Export) retract(ctx context.Context, found map[string]int64) error {
-	// In descending order of names a file goes before those that it names: the hint, then the metadata, then the Avro
-	// files.
-	for _, name := range slices.Backward(slices.Sorted(maps.Keys(found))) {
-		relation, _, isMetadata := strings.Cut(name, metadata)
-		if !isMetadata || slices.ContainsFunc(e.relations, func(r store.ExportRelation) bool { return r.Name == relation }) {
+	for _, relation := range e.dropped(found) {
+		t := table{place: e.place, relation: store.ExportRelation{Name: relation}}
+		folder, last := relation+metadata, 0
+		for name := range found {
+			if n, kind := versionOf(name, folder); kind == metadataFile && !strings.HasSuffix(name, part) {
+				last = max(last, n)
+			}
+		}
+		newest := folder + fmt.Sprintf(metadataFile, last)
+		if size, there := found[newest]; !there || size > maxManifest {
 			continue
 		}
-		if err := e.place.Remove(ctx, name); err != nil {
-			return fmt.Errorf("remove %s, of a view that was dropped, from %s: %w", name, e.place, err)
+		digest, err := t.digestIn(ctx, last)
+		if err != nil {
+			return fmt.Errorf("read %s in %s: %w", newest, e.place, err)
+		}
+		if digest == "" {
+			continue
+		}
+		names := []string{folder + hint, folder + hint + part}
+		for name := range found {
+			if _, kind := versionOf(name, folder); kind != "" && name != newest {
+				names = append(names, name)
+			}
+		}
+		for _, name := range append(names, newest) { // the newest, which says whose table it is, goes last
+			if _, there := found[name]; !there {
+				continue
+			}
+			if err := e.place.Remove(ctx, name); err != nil {
+				return fmt.Errorf("remove %s, of a view that was dropped, from %s: %w", name, e.place, err)
+			}
 		}
 	}
 	return nil
+}
+
+// dropped returns the folders of the place that have metadata as a table's, and are of no relation.
+func (e *Export) dropped(found map[string]int64) []string {
+	list := []string{}
+	for name := range found {
+		relation, file, isMetadata := strings.Cut(name, metadata)
+		if isMetadata && !strings.Contains(relation+file, "/") && !slices.ContainsFunc(e.relations,
+			func(r store.ExportRelation) bool { return r.Name == relation }) {
+			list = append(list, relation)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // table is a relation as a table.
@@ -186,14 +223,20 @@ func (t *table) hinted(ctx context.Context) (version int, err error) {
 
 // isOf reports whether a version exists and has the digest.
 func (t *table) isOf(ctx context.Context, version int, digest string) (bool, error) {
+	of, err := t.digestIn(ctx, version)
+	return of == digest, err
+}
+
+// digestIn returns the digest that a version names; empty: it is not there, or no export wrote it.
+func (t *table) digestIn(ctx context.Context, version int) (string, error) {
 	text, err := t.read(ctx, fmt.Sprintf(metadataFile, version))
-	if err != nil {
-		return false, err
-	}
 	var of struct {
 		Properties map[string]string `json:"properties"`
 	}
-	return json.Unmarshal(text, &of) == nil && of.Properties[digestOf] == digest, nil
+	if err != nil || json.Unmarshal(text, &of) != nil {
+		return "", err
+	}
+	return of.Properties[digestOf], nil
 }
 
 // digest returns the digest of the metadata, without version and time.
