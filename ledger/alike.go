@@ -12,9 +12,14 @@ import (
 )
 
 // Alike reports whether two Scan services of one network have sent the same update. It ignores the differences that
-// services may have: the external transaction hash, and in what forms they write JSON, see [AlikeJSON].
+// services may have: an external transaction hash that only one of them knows, and in what forms they write JSON, see
+// [AlikeJSON].
 func Alike(a, b *Update) bool {
 	if a.Offset != b.Offset || a.ID != b.ID {
+		return false
+	}
+	if one, other := a.ExternalTransactionHash, b.ExternalTransactionHash; one != nil && other != nil &&
+		!bytes.Equal(one, other) {
 		return false
 	}
 	x, y := *a, *b

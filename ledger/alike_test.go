@@ -14,7 +14,8 @@ func TestAlike(t *testing.T) {
 	sent := swap(networkTransaction(1, 3, `"u3:0"`, networkExercise(3, 0, true, `"u3:1"`), networkCreation(3, 1)), result,
 		`"exercise_result":{"amount":"0E-10","note":null,"meta":{"values":[["k",{"v":"1.50","n":"1"}]]}}`)
 	for change, alike := range map[string]bool{
-		`"abcd" > "ef01"`:                          true, // the external transaction hash
+		`"abcd" > "ef01"`:                          false, // the external transaction hash
+		`"abcd" > null`:                            true,
 		`"note":null, > `:                          true,
 		`"0E-10" > "0.0000000000"`:                 true,
 		`"v":"1.50","n":"1" > "n":"1","v":"1.5"`:   true,

@@ -325,13 +325,11 @@ func (s *Quorum) UpdateOfScope(ctx context.Context, updateID string) (ledger.Upd
 			pages = append(pages, reply[ledger.Page]{a.from, ledger.Page{Updates: []ledger.Update{*a.value.update},
 				To: a.value.update.Offset}})
 		}
-		page, ok := s.agreed(ctx, pages, -1)
+		update, of := s.agreedUpdate(ctx, pages)
 		switch {
-		case ok:
-			i := slices.IndexFunc(got, func(a reply[found]) bool {
-				return a.value.update != nil && a.value.update.Offset == page.To && ledger.Alike(a.value.update, &page.Updates[0])
-			})
-			return got[i].value, true, nil
+		case update != nil:
+			i := slices.IndexFunc(got, func(a reply[found]) bool { return a.from == of })
+			return found{update, got[i].value.raw, nil}, true, nil
 		case state == allAnswered && len(pages) >= s.agree:
 			return found{}, false, s.disagreement(pages, -1)
 		case state == allAnswered && len(unknown) >= s.agree:

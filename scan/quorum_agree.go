@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -24,20 +25,55 @@ func (s *Quorum) agreed(ctx context.Context, got []reply[ledger.Page],
 			break
 		}
 		for first := range n {
-			alike := []*replica{far[first].from}
+			alike := far[first : first+1 : first+1]
 			for _, other := range far[first+1 : n] {
 				if firstDifference(&far[first].value, &other.value, cut) == nil {
-					alike = append(alike, other.from)
+					alike = append(alike, other)
 				}
 			}
 			if len(alike) >= s.agree {
-				page = cutAt(far[first].value, cut)
-				s.noteAgreement(ctx, got, &page, alike)
+				page = s.sharedHashes(cutAt(far[first].value, cut), alike)
+				s.noteAgreement(ctx, got, &page, senders(alike))
 				return page, true
 			}
 		}
 	}
 	return page, false
+}
+
+// agreedUpdate returns the update that enough services send as the one of an id, and one of these services; nil: there
+// is none. They may have put it at different offsets, so that pages would have nothing in common, which is no agreement.
+func (s *Quorum) agreedUpdate(ctx context.Context, got []reply[ledger.Page]) (*ledger.Update, *replica) {
+	for i := range got {
+		alike := slices.DeleteFunc(slices.Clone(got), func(a reply[ledger.Page]) bool {
+			return !ledger.Alike(&got[i].value.Updates[0], &a.value.Updates[0])
+		})
+		if len(alike) >= s.agree {
+			page := s.sharedHashes(got[i].value, alike)
+			s.noteAgreement(ctx, got, &page, senders(alike))
+			return &page.Updates[0], got[i].from
+		}
+	}
+	return nil, nil
+}
+
+// sharedHashes returns a page without the external transaction hashes that too few of those sent that agree on the rest:
+// services may leave them out.
+func (s *Quorum) sharedHashes(page ledger.Page, alike []reply[ledger.Page]) ledger.Page {
+	page.Updates = slices.Clone(page.Updates)
+	for i := range page.Updates {
+		hash := &page.Updates[i].ExternalTransactionHash
+		same := 0
+		for k := range alike { // they have the same updates in the same places
+			if bytes.Equal(alike[k].value.Updates[i].ExternalTransactionHash, *hash) {
+				same++
+			}
+		}
+		if same < s.agree {
+			*hash = nil
+		}
+	}
+	return page
 }
 
 // noteAgreement records that a page is used, and warns of the services whose pages differ from it.

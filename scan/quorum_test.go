@@ -188,6 +188,51 @@ func TestServicesThatDoNotAgree(t *testing.T) {
 	require.NoError(t, read())
 }
 
+// Services that put an update at different places do not agree on it, whichever is the first.
+func TestServicesThatPutAnUpdateElsewhere(t *testing.T) {
+	t.Parallel()
+	s := severalOf(t, 3, 2, every(networkOffset(t, 1, "2026-01-01T00:00:00Z"), 1, time.Second)...)
+	for i, moves := range []time.Duration{2 * time.Second, time.Second, 0} {
+		s.networks[i].set(func() { s.networks[i].moves = moves })
+	}
+	var problem *ledger.Problem
+	_, _, err := s.UpdateOfScope(t.Context(), fmt.Sprintf("u%d", s.networks[0].at[0]))
+	require.ErrorAs(t, err, &problem)
+	require.ErrorContains(t, err, "no 2 of the Scan services agree")
+	s.networks[1].set(func() { s.networks[1].moves = 0 })
+	update, _, err := s.UpdateOfScope(t.Context(), fmt.Sprintf("u%d", s.networks[0].at[0]))
+	require.NoError(t, err)
+	require.Equal(t, s.networks[0].at[0], update.Offset)
+}
+
+// Services may leave external transaction hashes out, but not change them: what is used is what enough of them sent.
+func TestExternalTransactionHashesOfServices(t *testing.T) {
+	t.Parallel()
+	at := every(networkOffset(t, 1, "2026-01-01T00:00:00Z"), 2, time.Second)
+	for sent, want := range map[string][]byte{"aa  ": nil, "aa  aa": {0xaa}, "bb aa aa": {0xaa}, "aa aa aa": {0xaa}} {
+		s := severalOf(t, 3, 2, at...)
+		for i, hash := range strings.Split(sent, " ") {
+			s.networks[i].set(func() { s.networks[i].hash = hash })
+		}
+		for range 3 { // in whichever order they are asked
+			page, err := s.ReadUpdates(t.Context(), 0, at[1])
+			require.NoError(t, err)
+			update, _, err := s.UpdateOfScope(t.Context(), fmt.Sprintf("u%d", at[0]))
+			require.NoError(t, err)
+			for _, u := range append(page.Updates, update) {
+				if sent != "aa  aa" || u.ExternalTransactionHash != nil { // two were asked, of which one left it out
+					require.Equal(t, want, u.ExternalTransactionHash, sent)
+				}
+			}
+		}
+	}
+	s := severalOf(t, 1, 1, at...)
+	s.networks[0].set(func() { s.networks[0].hash = "aa" })
+	page, err := s.ReadUpdates(t.Context(), 0, at[1])
+	require.NoError(t, err)
+	require.Equal(t, []byte{0xaa}, page.Updates[0].ExternalTransactionHash)
+}
+
 // Services of two networks are refused, and nothing of them is used, also if the other network's comes later.
 func TestServicesOfTwoNetworks(t *testing.T) {
 	t.Parallel()

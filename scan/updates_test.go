@@ -31,6 +31,8 @@ type network struct {
 	hangs   bool          // it answers nothing for a while
 	lie     ledger.Offset // of an update whose content it changes
 	strange bool          // its updates are none
+	hash    string        // the external transaction hash of its updates; empty: it does not know them
+	moves   time.Duration // that all its updates, which are looked up by their ids, are later
 }
 
 func networkOffset(t *testing.T, migrationID int64, text string) ledger.Offset {
@@ -57,6 +59,12 @@ func (n *network) item(offset ledger.Offset) string {
 		return strings.Replace(item(offset), `"workflow_id":""`, `"workflow_id":"forged"`, 1)
 	case n.strange:
 		return `{"update_id":7}`
+	case n.hash != "":
+		return strings.Replace(item(offset), `"workflow_id":""`, `"workflow_id":"","external_transaction_hash":"`+n.hash+`"`, 1)
+	case n.moves != 0:
+		id := fmt.Sprintf(`"u%d"`, offset)
+		moved := offset + ledger.Offset(n.moves.Microseconds())
+		return strings.Replace(item(moved), fmt.Sprintf(`"u%d"`, moved), id, 1)
 	}
 	return item(offset)
 }
