@@ -42,7 +42,7 @@ func (s *Quorum) agreed(ctx context.Context, got []reply[ledger.Page],
 }
 
 // agreedUpdate returns the update that enough services send as the one of an id, and one of these services; nil: there
-// is none. They may have put it at different offsets, so that pages would have nothing in common, which is no agreement.
+// is none. They may have put it at different offsets, so that pages would have nothing in common: that is no agreement.
 func (s *Quorum) agreedUpdate(ctx context.Context, got []reply[ledger.Page]) (*ledger.Update, *replica) {
 	for i := range got {
 		alike := slices.DeleteFunc(slices.Clone(got), func(a reply[ledger.Page]) bool {
@@ -57,8 +57,8 @@ func (s *Quorum) agreedUpdate(ctx context.Context, got []reply[ledger.Page]) (*l
 	return nil, nil
 }
 
-// sharedHashes returns a page without the external transaction hashes that too few of those sent that agree on the rest:
-// services may leave them out.
+// sharedHashes returns a page without the external transaction hashes that too few of those sent that agree on the
+// rest: services may leave them out.
 func (s *Quorum) sharedHashes(page ledger.Page, alike []reply[ledger.Page]) ledger.Page {
 	page.Updates = slices.Clone(page.Updates)
 	for i := range page.Updates {

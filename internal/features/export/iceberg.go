@@ -81,8 +81,8 @@ func (e *Export) publish(ctx context.Context, manifests []Manifest) error {
 	return nil
 }
 
-// retract removes the metadata of tables whose views were dropped. Their files go with their ranges. What the export did
-// not write stays: tables of others may lie beside its own, and whole exports below it.
+// retract removes the metadata of tables whose views were dropped. Their files go with their ranges. What the export
+// did not write stays: tables of others may lie beside its own, and whole exports below it.
 func (e *Export) retract(ctx context.Context, found map[string]int64) error {
 	for _, relation := range e.dropped(found) {
 		t := table{place: e.place, relation: store.ExportRelation{Name: relation}}
