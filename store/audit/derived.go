@@ -128,7 +128,7 @@ func rowNameSQL(table *tables.Table) string {
 
 // dangling looks for offsets that have events and no update.
 func (c *derivedComparison) dangling(ctx context.Context) error {
-	events := []string{"SELECT s.ledger_offset FROM resync_deactivations s"} // which end some too
+	var events []string
 	for _, table := range tables.In(tables.Facts) {
 		if table.Name != "updates" {
 			events = append(events, "SELECT s.ledger_offset FROM "+table.Name+" s WHERE "+
@@ -298,7 +298,7 @@ func (r *Repairer) derive(ctx context.Context, tx pgx.Tx, step func(what string)
 // ensureLifetimes attaches the partitions that rows of lifetimes may need. It asks for one offset in each span of a
 // smallest partition: all partitions begin and end where these spans do.
 func (r *Repairer) ensureLifetimes(ctx context.Context) error {
-	var events []string
+	events := []string{"SELECT s.ledger_offset FROM resync_deactivations s"} // which end some too
 	for _, table := range tables.In(tables.Facts) {
 		if table.Activity {
 			events = append(events, "SELECT s.ledger_offset FROM "+table.Name+" s")
