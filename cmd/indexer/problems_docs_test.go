@@ -50,7 +50,7 @@ var documented = map[string]struct {
 	"internal/app/updates.go":        {1, []string{"the scope can't be changed: the participant does not know"}},
 	"internal/app/verify.go":         {3, []string{"another process repairs the database", "the stored scope is missing", "Of `indexer contract`, `indexer update` and `indexer verify`"}},
 	"internal/app/views.go":          {1, []string{"no package is stored", "the types of a template are not known"}},
-	"internal/app/copy_setup.go":     {2, []string{"`copy-setup`: a part can't be made"}},
+	"internal/app/copy_setup.go":     {4, []string{"`copy-setup`: a part can't be made", "`copy-setup`: a role gets no rights", "`copy-setup`: the two databases"}},
 
 	"internal/config/config.go": {1, []string{"there are no certificates to begin with"}},
 

@@ -21,7 +21,7 @@ type pruneCommand struct {
 	config.Database
 	jsonFlag
 	Before   string `env:"-" placeholder:"OFFSET|DATE|AGE" help:"Remove the updates before this offset, before this date or time (2026-01-31, 2026-01-31T12:00:00Z), or that were recorded this long before the last one that is stored (400d, 36h)."`
-	Exported string `env:"-" placeholder:"DIR|URL" help:"Remove only what the export in this folder, or at s3://bucket/prefix, holds, after comparing its files with their digests and with the rows that would go: as many whole ranges as leave something and, with --before, end before that."`
+	Exported string `env:"-" placeholder:"DIR|URL" help:"Remove only what the export in this folder, or at s3://bucket/prefix, holds, whose files are there with the sizes that their manifests say (indexer export --check compares their digests): as many whole ranges as leave something and, with --before, end before that."`
 	Apply    bool   `env:"-" help:"Remove it. Without this flag nothing is changed."`
 
 	before *store.PruneBefore

@@ -208,6 +208,12 @@ func TestCopySetupSaysWhatItCanNot(t *testing.T) {
 
 	run(config.ExitUsage, "copy-setup", "--from-database-url", from)
 	environ["INDEXER_DATABASE_URL"] = to
+	other := connect(t, to)
+	_, err = other.Exec(t.Context(), "INSERT INTO indexer.participant (participant_id) VALUES ('another::1220')")
+	require.NoError(t, err)
+	require.Contains(t, run(config.ExitProblem, "copy-setup", "--from-database-url", from), "holds the ledger of")
+	_, err = other.Exec(t.Context(), "DELETE FROM indexer.participant")
+	require.NoError(t, err)
 	run(config.ExitUsage, "copy-setup")
 	for _, state := range []string{"made", "was there"} {
 		done := run(config.ExitFailed, "copy-setup", "--from-database-url", from)
@@ -215,11 +221,11 @@ func TestCopySetupSaysWhatItCanNot(t *testing.T) {
 		require.Regexp(t, `(?m)^view typed.registry_entry, of template registry:Registry.Entry:Entry can't be made: `, done)
 		require.Regexp(t, `(?m)^index created_field_name_\w+ `+state+`$`, done)
 		require.Regexp(t, `(?m)^pqs pqs `+state+`$`, done)
-		require.Regexp(t, `(?m)^grant `+reader+` `+state+`$`, done)
-		require.Regexp(t, `(?m)^grant nobody\\\\of this can't be made: .*CREATE ROLE "nobody\\of this"`, done)
-		require.Contains(t, done, "5 of 8 parts can't be made")
+		require.Regexp(t, `(?m)^grant `+reader+` can't be made: a redaction before it can't be made`, done)
+		require.Regexp(t, `(?m)^grant nobody\\\\of this can't be made: a redaction before it can't be made`, done)
+		require.Contains(t, done, "6 of 8 parts can't be made")
 	}
-	require.Equal(t, []string{"(" + reader + ")"}, query(t, to, "SELECT reader FROM indexer.readers"))
+	require.Empty(t, query(t, to, "SELECT reader FROM indexer.readers"))
 
 	target := connect(t, to)
 	execute := func(statement string) {
@@ -235,11 +241,13 @@ func TestCopySetupSaysWhatItCanNot(t *testing.T) {
 	require.Regexp(t, taken+"choice .*Other", run(config.ExitFailed, "copy-setup", "--from-database-url", from))
 
 	// Grants don't need what views do.
-	execute("DELETE FROM indexer.readers")
+	_, err = owner.Exec(t.Context(), "DELETE FROM indexer.redactions")
+	require.NoError(t, err)
 	execute("ALTER TABLE indexer.package_contents RENAME package_version TO damaged")
 	done := run(config.ExitFailed, "copy-setup", "--from-database-url", from)
 	require.Contains(t, done, "the typed views can't be made: list the stored packages")
 	require.Contains(t, done, "grant "+reader+" made\n")
+	require.Regexp(t, `(?m)^grant nobody\\\\of this can't be made: .*CREATE ROLE "nobody\\of this"`, done)
 
 	// Nothing is said of what an operator stops.
 	ctx, stop := context.WithCancel(t.Context())

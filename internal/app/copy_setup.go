@@ -40,9 +40,10 @@ type SetupPart struct {
 	Failure    error // why it can't be made
 }
 
-// CopySetup makes in one database what the indexer's commands made in another one: redactions first, because until then
-// it has the content, and grants last, because nobody should read what is not complete. What is there stays. made is
-// called for each part; where one can't be made the others are made all the same.
+// CopySetup makes in one database what the indexer's commands made in another one of the same ledger: redactions first,
+// because until then it has the content, and grants last, because nobody should read what is not complete. What is
+// there stays. made is called for each part; where one can't be made the others are made all the same, but no grants
+// where a redaction can't be made.
 func CopySetup(ctx context.Context, cfg SetupCopy, logger *slog.Logger, made func(SetupPart)) error {
 	from, err := cfg.source().Open(ctx, logger)
 	if err != nil {
@@ -57,6 +58,9 @@ func CopySetup(ctx context.Context, cfg SetupCopy, logger *slog.Logger, made fun
 	if from.Address() == to.Address() {
 		return &config.UsageError{Err: errors.New("--database-url and --from-database-url name the same database")}
 	}
+	if err := sameLedger(ctx, from, to); err != nil {
+		return err
+	}
 	had, err := from.Setup(ctx)
 	if err != nil {
 		return err
@@ -65,11 +69,13 @@ func CopySetup(ctx context.Context, cfg SetupCopy, logger *slog.Logger, made fun
 	if err != nil {
 		return err
 	}
+	content := false // there is content that was redacted in the other one
 	part := func(kind, name string, do func() (there bool, err error)) {
 		if ctx.Err() != nil {
 			return
 		}
 		there, err := do()
+		content = content || kind == "redaction" && err != nil
 		if err == nil || ctx.Err() == nil {
 			made(SetupPart{Kind: kind, Name: name, There: there, Failure: err})
 		}
@@ -112,6 +118,10 @@ func CopySetup(ctx context.Context, cfg SetupCopy, logger *slog.Logger, made fun
 				return h.Role == r.Role && h.AllParties == r.AllParties && h.History == r.History &&
 					slices.Equal(h.Parties, r.Parties)
 			})
+			if content && !there {
+				return false, &ledger.Problem{What: "a redaction before it can't be made, and the role could read what it removes",
+					Do: "do what the redaction says, and copy again"}
+			}
 			_, err := to.Grant(ctx, r)
 			return there, err
 		})
@@ -120,6 +130,29 @@ func CopySetup(ctx context.Context, cfg SetupCopy, logger *slog.Logger, made fun
 		return fmt.Errorf("the typed views can't be made: %w", noViews)
 	}
 	return ctx.Err()
+}
+
+// sameLedger refuses databases of two participants or networks. One that does not know yet whose it is may be either's.
+func sameLedger(ctx context.Context, from, to *store.Store) error {
+	for _, read := range []func(*store.Store, context.Context) (string, error){(*store.Store).ParticipantID,
+		(*store.Store).Network} {
+		one, err := read(from, ctx)
+		if err != nil {
+			return fmt.Errorf("--from-database-url: %w", err)
+		}
+		other, err := read(to, ctx)
+		if err != nil {
+			return err
+		}
+		if one != "" && other != "" && one != other {
+			return &ledger.Problem{
+				What: fmt.Sprintf("database %s holds the ledger of %s, and %s that of %s", from.Address(), one, to.Address(),
+					other),
+				Do: "correct --from-database-url or --database-url: what was made in a database is for its own ledger",
+			}
+		}
+	}
+	return nil
 }
 
 // copy makes a view as another database has it: under its name, with the columns that were published there. One that

@@ -177,7 +177,7 @@ type Run struct {
 // Retention says what the daemon keeps.
 type Retention struct {
 	Retain                Age    `placeholder:"AGE" help:"Prune, once a day, the updates that were recorded this long before the last one, such as 400d; what was active then stays. Default: everything is kept."`
-	RetainExported        string `placeholder:"DIR|URL" help:"With --retain: of the participant's updates prune only what the export in this folder, or at s3://bucket/prefix, holds, after comparing its files with the rows that would go. Default: no export is asked."`
+	RetainExported        string `placeholder:"DIR|URL" help:"With --retain: of the participant's updates prune only what the export in this folder, or at s3://bucket/prefix, holds, whose files are there with the sizes that their manifests say. Default: no export is asked."`
 	RetainExportedNetwork string `placeholder:"DIR|URL" help:"The same for the updates of the network, with their own export. Where only one of both is given, the other updates are not pruned."`
 }
 
