@@ -18,6 +18,9 @@ import (
 // forbid too.
 const folderMode, fileMode = 0o750, 0o640
 
+// recovered is what a volume has at its root, of the file system itself.
+const recovered = "lost+found"
+
 // part ends the name of an unfinished file.
 const part = ".part"
 
@@ -76,6 +79,9 @@ func (f *folder) AbortUploads(context.Context) error { return nil }
 func (f *folder) List(context.Context) (map[string]int64, error) {
 	found := map[string]int64{}
 	err := fs.WalkDir(f.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if name == recovered && entry.IsDir() { // only root may read it
+			return fs.SkipDir
+		}
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}

@@ -56,3 +56,18 @@ func TestAFolderOnAFullDisk(t *testing.T) {
 		return folder.Write(t.Context(), "updates/2.parquet", text("less"))
 	}))
 }
+
+// A volume that is mounted as the place has a folder that only root may read: it is not looked into.
+func TestTheRootOfAVolume(t *testing.T) {
+	t.Parallel()
+	name := t.TempDir()
+	place, err := Open(name, true)
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(filepath.Join(name, "lost+found"), 0o700))
+	for _, file := range []string{"lost+found/7", "at"} {
+		require.NoError(t, os.WriteFile(filepath.Join(name, file), []byte("x"), 0o600))
+	}
+	found, err := place.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{"at": 1}, found)
+}
