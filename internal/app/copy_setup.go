@@ -45,22 +45,12 @@ type SetupPart struct {
 // there stays. made is called for each part; where one can't be made the others are made all the same, but no grants
 // where a redaction can't be made.
 func CopySetup(ctx context.Context, cfg SetupCopy, logger *slog.Logger, made func(SetupPart)) error {
-	from, err := cfg.source().Open(ctx, logger)
+	from, to, err := cfg.open(ctx, logger)
 	if err != nil {
-		return fmt.Errorf("--from-database-url: %w", err)
+		return err
 	}
 	defer from.Close()
-	to, err := cfg.Open(ctx, logger)
-	if err != nil {
-		return err
-	}
 	defer to.Close()
-	if from.Address() == to.Address() {
-		return &config.UsageError{Err: errors.New("--database-url and --from-database-url name the same database")}
-	}
-	if err := sameLedger(ctx, from, to); err != nil {
-		return err
-	}
 	had, err := from.Setup(ctx)
 	if err != nil {
 		return err
@@ -130,6 +120,28 @@ func CopySetup(ctx context.Context, cfg SetupCopy, logger *slog.Logger, made fun
 		return fmt.Errorf("the typed views can't be made: %w", noViews)
 	}
 	return ctx.Err()
+}
+
+// open opens both databases.
+func (c SetupCopy) open(ctx context.Context, logger *slog.Logger) (from, to *store.Store, err error) {
+	if from, err = c.source().Open(ctx, logger); err != nil {
+		return nil, nil, fmt.Errorf("--from-database-url: %w", err)
+	}
+	if to, err = c.Open(ctx, logger); err != nil {
+		from.Close()
+		return nil, nil, err
+	}
+	if from.Address() == to.Address() {
+		err = &config.UsageError{Err: errors.New("--database-url and --from-database-url name the same database")}
+	} else {
+		err = sameLedger(ctx, from, to)
+	}
+	if err != nil {
+		from.Close()
+		to.Close()
+		return nil, nil, err
+	}
+	return from, to, nil
 }
 
 // sameLedger refuses databases of two participants or networks. One that does not know yet whose it is may be either's.
