@@ -103,7 +103,7 @@ func (u *Updates) walkCarried(ctx context.Context, at ledger.Offset, extra EachS
 // carriedByPruning compares the rows that pruning made of what was active at the floor. They were made of events, so,
 // as in active, it does not compare what the participant's snapshot has in another form than its stream. It does not
 // repair them, because only the snapshot could replace them; what follows from them is repaired later. A participant
-// that has no snapshot there leaves them without a comparison, and so does another scope that some were read in (mixed).
+// that has no snapshot there leaves them without a comparison, and so does another scope that some were of (mixed).
 func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset, mixed bool) error {
 	if !u.Scope.Reassignments {
 		return nil // active says so
