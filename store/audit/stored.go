@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"ledgerindexer/ledger"
@@ -37,6 +38,11 @@ func newWriter(s *store.Store, leader *store.Leader) writer { return writer{New(
 func (s *Stored) FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
 	return bounds.CarriedSnapshot(ctx, s.db.Pool)
 }
+
+// errScopeChanged is the error for a scope that was changed during a verification, which compares what is active in the
+// scope that was in force when it began.
+var errScopeChanged = errors.New("the scope was changed while it was verified, and what is active is stored in " +
+	"another one than was read: verify again")
 
 // refuseChangedScope returns errScopeChanged where another scope is in force than the one in which something was read.
 func (s *Stored) refuseChangedScope(ctx context.Context, db dbsqlc.DBTX, scope ledger.Scope) error {

@@ -138,11 +138,6 @@ func indexed(ctx context.Context, db *store.Store) (store.Extent, error) {
 var errTransactionsChanged = errors.New("the service of the transaction history served other records in the same " +
 	"place than before: it changed while it was read; verify again")
 
-// errScopeChanged is the error for a scope that was changed during a verification, which compares what is active in the
-// scope that was in force when it began.
-var errScopeChanged = errors.New("the scope was changed while it was verified, and what is active is stored in " +
-	"another one than was read: verify again")
-
 // mostTries is how often something is tried before verification gives up, which takes about two minutes.
 const mostTries = 10
 
